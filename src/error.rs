@@ -1,0 +1,60 @@
+//! The one error type of the library: what went wrong, where, and what kind of answer it calls for.
+
+use std::path::{Path, PathBuf};
+
+/// A result of the library.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Everything that can stop a run.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The request does not make sense: an unknown name, a parameter out of range.
+    #[error("{0}")]
+    Usage(String),
+    /// A trace, vector or report file holds something that it must not.
+    #[error("{place}: {problem}")]
+    Data {
+        /// File, and as near as known: line, stream, row, column.
+        place: String,
+        /// What is wrong there, and what to do about it.
+        problem: String,
+    },
+    /// The operating system refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file in question.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// A policy broke its contract: a bug in the policy, never in the data.
+    #[error("policy {policy:?} broke its contract at step {step}: {problem}")]
+    Contract {
+        /// Name of the policy.
+        policy: String,
+        /// Position of the row after which it was asked to evict.
+        step: u32,
+        /// What it did, with the counts.
+        problem: String,
+    },
+    /// The run was stopped from outside.
+    #[error("stopped")]
+    Stopped,
+}
+
+impl Error {
+    /// Bad data at a place.
+    pub fn data(place: impl Into<String>, problem: impl Into<String>) -> Error {
+        Error::Data { place: place.into(), problem: problem.into() }
+    }
+
+    /// An operating-system error on a file.
+    pub fn io(path: &Path, source: std::io::Error) -> Error {
+        Error::Io { path: path.to_owned(), source }
+    }
+
+    /// A request that does not make sense.
+    pub fn usage(problem: impl Into<String>) -> Error {
+        Error::Usage(problem.into())
+    }
+}

@@ -1,0 +1,8 @@
+//! placeholder front page
+pub mod error;
+pub mod kernels;
+pub mod policy;
+pub mod position;
+pub mod replay;
+pub mod slots;
+pub mod trace;

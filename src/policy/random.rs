@@ -1,0 +1,38 @@
+//! `random`: the baseline that a policy which looks at attention has to beat.
+//!
+//! *Idea.* Sinks and the recent window stay; among the others chance decides.
+//! *Paper.* None; a control.
+//! *Parameters.* `sinks` (4), `recent-window` (32), `seed` (1): one generator a lane, xoshiro128**.
+//! *Cost.* No state per slot; constant time per victim besides the removal.
+
+use super::streaming_llm::sink_slots;
+use super::{Overflow, Policy};
+use crate::position::Slot;
+use crate::trace::rng::Xoshiro128;
+
+/// Evicts uniformly among what is neither sink nor recent, without replacement.
+pub struct Random {
+    sinks: usize,
+    recent_window: usize,
+    generator: Xoshiro128,
+}
+
+impl Random {
+    /// A policy with its own generator.
+    pub fn new(sinks: usize, recent_window: usize, seed: u32) -> Random {
+        Random { sinks, recent_window, generator: Xoshiro128::new(seed) }
+    }
+}
+
+impl Policy for Random {
+    fn choose(&mut self, overflow: Overflow<'_>, victims: &mut Vec<Slot>) {
+        let first = sink_slots(overflow, self.sinks);
+        let end = overflow.kept.len().saturating_sub(self.recent_window);
+        let mut candidates: Vec<usize> = (first..end).collect();
+        for _ in 0..overflow.excess.min(candidates.len()) {
+            let draw = self.generator.below(candidates.len() as u32) as usize;
+            victims.push(Slot(candidates.remove(draw)));
+        }
+        victims.sort_unstable();
+    }
+}

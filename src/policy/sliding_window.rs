@@ -1,0 +1,27 @@
+//! `sliding-window`: keeps the newest positions.
+//!
+//! *Idea.* Attention is mostly local, so the oldest position goes.
+//! *Paper.* Beltagy, Peters, Cohan: Longformer, 2020, arXiv 2004.05150 (window attention).
+//! *How this differs from the paper.* There the model is trained with the window; here the window
+//! is imposed on a model that saw everything.
+//! *Parameters.* None but the budget, which is the window.
+//! *Cost.* No state; constant time per step besides the removal.
+
+use super::{Overflow, Policy, choose_oldest};
+use crate::position::Slot;
+
+/// Evicts the oldest.
+pub struct SlidingWindow;
+
+impl Policy for SlidingWindow {
+    fn choose(&mut self, overflow: Overflow<'_>, victims: &mut Vec<Slot>) {
+        choose_oldest(0, overflow, victims);
+    }
+}
+
+/// `full`: never evicts. It has no budget; the engine never asks it for victims.
+pub struct Full;
+
+impl Policy for Full {
+    fn choose(&mut self, _overflow: Overflow<'_>, _victims: &mut Vec<Slot>) {}
+}

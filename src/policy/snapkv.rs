@@ -1,0 +1,76 @@
+//! `snapkv`: keeps what the last few rows attended to, with its neighbours.
+//!
+//! *Idea.* A short observation window tells what matters; pooling over neighbours keeps passages
+//! whole.
+//! *Paper.* Li et al.: SnapKV: LLM Knows What You are Looking for Before Generation, NeurIPS 2024,
+//! arXiv 2404.14469.
+//! *How this differs from the paper.* The paper compresses a prompt once, by its last rows, and
+//! keeps everything that is generated later; here the observation window slides along and the cut
+//! is made at every step.
+//! *Parameters.* `recent-window` (32), `obs-window` (16), `pool-kernel` (7, odd).
+//! *Cost.* `obs-window` f32 per slot; as many additions per slot and eviction, one pass to pool.
+
+use super::{Overflow, Policy, View, choose_lowest};
+use crate::kernels;
+use crate::position::{Position, Slot};
+use crate::slots::SlotVec;
+
+/// Evicts the lowest pooled score outside the recent window.
+pub struct SnapKv {
+    recent_window: usize,
+    reach: usize,
+    /// One sequence of slots per place in the ring.
+    rings: Vec<SlotVec<f32>>,
+    next: usize,
+    sums: Vec<f64>,
+    pooled: Vec<f64>,
+}
+
+impl SnapKv {
+    /// A policy for a cache of about `budget` slots; `pool_kernel` is odd.
+    pub fn new(recent_window: usize, obs_window: usize, pool_kernel: usize, budget: usize) -> SnapKv {
+        SnapKv {
+            recent_window,
+            reach: pool_kernel / 2,
+            rings: vec![SlotVec::with_capacity(budget); obs_window],
+            next: 0,
+            sums: Vec::new(),
+            pooled: Vec::new(),
+        }
+    }
+}
+
+impl Policy for SnapKv {
+    fn admit(&mut self, _position: Position) {
+        self.rings.iter_mut().for_each(|ring| ring.push(0.0));
+    }
+
+    fn observe(&mut self, view: View<'_>) {
+        self.rings[self.next].copy_from_slice(view.weights);
+        self.next = (self.next + 1) % self.rings.len();
+    }
+
+    fn choose(&mut self, overflow: Overflow<'_>, victims: &mut Vec<Slot>) {
+        self.sums.clear();
+        self.sums.resize(overflow.kept.len(), 0.0);
+        for ring in &self.rings {
+            kernels::accumulate(&mut self.sums, ring);
+        }
+        kernels::pool_max(&self.sums, self.reach, &mut self.pooled);
+        let candidates = self.pooled.len().saturating_sub(self.recent_window);
+        choose_lowest(&self.pooled, candidates, overflow, victims);
+    }
+
+    fn forget(&mut self, slots: &[Slot]) {
+        self.rings.iter_mut().for_each(|ring| ring.remove(slots));
+    }
+
+    /// The sum of a slot's ring, before pooling.
+    fn figure(&self, slot: Slot) -> Option<f64> {
+        Some(self.rings.iter().map(|ring| f64::from(ring[slot.0])).sum())
+    }
+
+    fn slot_bytes(&self) -> usize {
+        self.rings.len() * size_of::<f32>()
+    }
+}

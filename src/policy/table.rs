@@ -1,0 +1,252 @@
+//! The table of policies: what the command line, `kvsim policies`, the vectors, the tests and the
+//! docs know of them. A new policy is its own file, a line here, and its vectors.
+
+use super::h2o::H2o;
+use super::oracle::Oracle;
+use super::parameter::{OBS_WINDOW, POOL_KERNEL, PYRAMID_RATIO, Parameter, RECENT_WINDOW, SEED, SINKS, Value, Values};
+use super::pyramidkv::{LayerPlace, layer_budget};
+use super::random::Random;
+use super::scissorhands::Scissorhands;
+use super::sliding_window::{Full, SlidingWindow};
+use super::snapkv::SnapKv;
+use super::streaming_llm::StreamingLlm;
+use super::tova::Tova;
+use super::{Bound, Policy};
+
+/// One policy, as everything outside its file knows it.
+///
+/// A policy from outside the crate is a value of this type too: see the crate's front page.
+pub struct PolicyEntry {
+    /// Name on the command line and in reports.
+    pub name: &'static str,
+    /// One line for help.
+    pub summary: &'static str,
+    /// Authors, venue and arXiv number, where there is a paper.
+    pub paper: Option<&'static str>,
+    /// Its parameters, with defaults.
+    pub parameters: &'static [(&'static Parameter, Value)],
+    /// Whether it has a budget at all.
+    pub budgeted: bool,
+    /// Says what is impossible about a setting, naming the numbers.
+    pub check: fn(&Setting) -> Result<(), String>,
+    /// The budget of one cache, given the setting's: most policies take it as it is.
+    pub cache_budget: fn(&Setting) -> usize,
+    /// Name of [`Policy::figure`] in vector files.
+    pub figure: Option<&'static str>,
+    /// What it is, and how one is made.
+    pub make: Make,
+}
+
+/// The kinds of entry, and how one is made for a cache.
+#[derive(Clone, Copy)]
+pub enum Make {
+    /// Manages one cache.
+    Policy(fn(&Setting) -> Box<dyn Policy>),
+    /// No policy: says what could have been retained at most.
+    Bound(fn(&Setting) -> Box<dyn Bound>),
+}
+
+/// What a policy is made from.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Setting {
+    /// Most positions that may be held between steps; `usize::MAX` where there is no budget.
+    pub budget: usize,
+    /// One value for each parameter of the policy.
+    pub values: Values,
+    /// Where the cache stands among the layers.
+    pub place: LayerPlace,
+}
+
+impl PolicyEntry {
+    /// The values of all parameters by default.
+    pub fn defaults(&self) -> Values {
+        let mut values = Values::default();
+        self.parameters.iter().for_each(|(parameter, value)| values.set(parameter, *value));
+        values
+    }
+
+    /// Whether this is a bound.
+    pub fn is_bound(&self) -> bool {
+        matches!(self.make, Make::Bound(_))
+    }
+
+    /// Whether the policy has this parameter.
+    pub fn takes(&self, parameter: &Parameter) -> bool {
+        self.parameters.iter().any(|(own, _)| own.name == parameter.name)
+    }
+}
+
+const RECENT: (&Parameter, Value) = (&RECENT_WINDOW, Value::Count(32));
+const FOUR_SINKS: (&Parameter, Value) = (&SINKS, Value::Count(4));
+const OBSERVE: (&Parameter, Value) = (&OBS_WINDOW, Value::Count(16));
+const POOL: (&Parameter, Value) = (&POOL_KERNEL, Value::Count(7));
+
+/// Every policy and bound, in the order of reports.
+pub static POLICIES: &[PolicyEntry] = &[
+    PolicyEntry {
+        name: "full",
+        summary: "keeps everything; no budget",
+        paper: None,
+        parameters: &[],
+        budgeted: false,
+        check: anything_goes,
+        cache_budget: as_given,
+        figure: None,
+        make: Make::Policy(|_| Box::new(Full)),
+    },
+    PolicyEntry {
+        name: "sliding-window",
+        summary: "keeps the newest positions",
+        paper: Some("Beltagy, Peters, Cohan: Longformer, 2020, arXiv 2004.05150"),
+        parameters: &[],
+        budgeted: true,
+        check: anything_goes,
+        cache_budget: as_given,
+        figure: None,
+        make: Make::Policy(|_| Box::new(SlidingWindow)),
+    },
+    PolicyEntry {
+        name: "streaming-llm",
+        summary: "keeps the first positions and the newest",
+        paper: Some("Xiao et al.: StreamingLLM, ICLR 2024, arXiv 2309.17453"),
+        parameters: &[FOUR_SINKS],
+        budgeted: true,
+        check: sinks_fit,
+        cache_budget: as_given,
+        figure: None,
+        make: Make::Policy(|setting| Box::new(StreamingLlm::new(setting.values.count(&SINKS)))),
+    },
+    PolicyEntry {
+        name: "random",
+        summary: "keeps sinks and the newest, and chance decides on the rest",
+        paper: None,
+        parameters: &[FOUR_SINKS, RECENT, (&SEED, Value::Count(1))],
+        budgeted: true,
+        check: sinks_and_window_fit,
+        cache_budget: as_given,
+        figure: None,
+        make: Make::Policy(|Setting { values, .. }| {
+            let seed = values.count(&SEED) as u32;
+            Box::new(Random::new(values.count(&SINKS), values.count(&RECENT_WINDOW), seed))
+        }),
+    },
+    PolicyEntry {
+        name: "h2o",
+        summary: "keeps the most accumulated attention, and the newest",
+        paper: Some("Zhang et al.: H2O, NeurIPS 2023, arXiv 2306.14048"),
+        parameters: &[RECENT],
+        budgeted: true,
+        check: window_fits,
+        cache_budget: as_given,
+        figure: Some("scoreOf"),
+        make: Make::Policy(|setting| Box::new(H2o::new(setting.values.count(&RECENT_WINDOW), setting.budget))),
+    },
+    PolicyEntry {
+        name: "scissorhands",
+        summary: "keeps what got more than an even share most often, and the newest",
+        paper: Some("Liu et al.: Scissorhands, NeurIPS 2023, arXiv 2305.17118"),
+        parameters: &[RECENT],
+        budgeted: true,
+        check: window_fits,
+        cache_budget: as_given,
+        figure: Some("votesOf"),
+        make: Make::Policy(|setting| Box::new(Scissorhands::new(setting.values.count(&RECENT_WINDOW), setting.budget))),
+    },
+    PolicyEntry {
+        name: "tova",
+        summary: "keeps what the newest token attends to",
+        paper: Some("Oren et al.: Transformers are Multi-State RNNs, EMNLP 2024, arXiv 2401.06104"),
+        parameters: &[],
+        budgeted: true,
+        check: anything_goes,
+        cache_budget: as_given,
+        figure: Some("lastAttentionOf"),
+        make: Make::Policy(|setting| Box::new(Tova::new(setting.budget))),
+    },
+    PolicyEntry {
+        name: "snapkv",
+        summary: "keeps what the last rows attend to, with its neighbours, and the newest",
+        paper: Some("Li et al.: SnapKV, NeurIPS 2024, arXiv 2404.14469"),
+        parameters: &[RECENT, OBSERVE, POOL],
+        budgeted: true,
+        check: window_fits,
+        cache_budget: as_given,
+        figure: Some("windowScoreOf"),
+        make: Make::Policy(make_snapkv),
+    },
+    PolicyEntry {
+        name: "pyramidkv",
+        summary: "snapkv with more budget for early layers than for late ones",
+        paper: Some("Cai et al.: PyramidKV, 2024, arXiv 2406.02069"),
+        parameters: &[RECENT, OBSERVE, POOL, (&PYRAMID_RATIO, Value::Count(4))],
+        budgeted: true,
+        check: window_fits,
+        cache_budget: |Setting { budget, values, place }| {
+            layer_budget(*budget, *place, values.count(&PYRAMID_RATIO), values.count(&RECENT_WINDOW))
+        },
+        figure: Some("windowScoreOf"),
+        make: Make::Policy(make_snapkv),
+    },
+    PolicyEntry {
+        name: "oracle",
+        summary: "bound: the heaviest weights of each row, chosen anew every time",
+        paper: None,
+        parameters: &[],
+        budgeted: true,
+        check: anything_goes,
+        cache_budget: as_given,
+        figure: None,
+        make: Make::Bound(|_| Box::new(Oracle::default())),
+    },
+];
+
+/// The entry with this name.
+pub fn find(name: &str) -> Option<&'static PolicyEntry> {
+    POLICIES.iter().find(|entry| entry.name == name)
+}
+
+/// The answer of a policy without parameters that could clash.
+pub fn anything_goes(_setting: &Setting) -> Result<(), String> {
+    Ok(())
+}
+
+/// Most policies take the budget as it is given.
+pub fn as_given(setting: &Setting) -> usize {
+    setting.budget
+}
+
+/// Refuses a recent window that leaves nothing to choose between.
+pub fn window_fits(setting: &Setting) -> Result<(), String> {
+    must_be_below(setting, &[&RECENT_WINDOW])
+}
+
+fn sinks_fit(setting: &Setting) -> Result<(), String> {
+    must_be_below(setting, &[&SINKS])
+}
+
+fn sinks_and_window_fit(setting: &Setting) -> Result<(), String> {
+    must_be_below(setting, &[&SINKS, &RECENT_WINDOW])
+}
+
+/// What the parameters keep out of reach must be less than the budget.
+fn must_be_below(setting: &Setting, parameters: &[&Parameter]) -> Result<(), String> {
+    let counts = parameters.iter().map(|parameter| setting.values.count(parameter));
+    let reserved = counts.clone().fold(0, usize::saturating_add);
+    if reserved < setting.budget {
+        return Ok(());
+    }
+    let named: Vec<String> =
+        parameters.iter().zip(counts).map(|(parameter, count)| format!("{} {count}", parameter.name)).collect();
+    let budget = setting.budget;
+    Err(format!("{} leaves nothing to evict at budget {budget}: it must be below the budget", named.join(" + ")))
+}
+
+fn make_snapkv(setting: &Setting) -> Box<dyn Policy> {
+    let values = &setting.values;
+    Box::new(SnapKv::new(
+        values.count(&RECENT_WINDOW),
+        values.count(&OBS_WINDOW),
+        values.count(&POOL_KERNEL),
+        setting.budget,
+    ))
+}

@@ -1,0 +1,157 @@
+//! A block of steps of one cache: the rows of its query heads, and the facts of each row.
+
+use super::facts::{FactFinder, RowFacts};
+use super::plan::CachePlan;
+use super::run::BadRows;
+use crate::error::{Error, Result};
+use crate::position::Position;
+use crate::trace::{RowBlock, RowReader, SelfAttention, Source};
+
+/// Weights in a block: large enough to share out, small enough to stay in a core's cache.
+const TARGET_WEIGHTS: usize = 64 * 1024;
+
+/// Consecutive steps of a cache.
+#[derive(Default)]
+pub(super) struct StepBlock {
+    heads: Vec<HeadRows>,
+}
+
+/// The rows of one query head in a block.
+#[derive(Default)]
+struct HeadRows {
+    rows: RowBlock,
+    /// One entry per row, `None` where there is no information.
+    facts: Vec<Option<RowFacts>>,
+}
+
+/// A row with its facts.
+#[derive(Clone, Copy)]
+pub(super) struct KnownRow<'a> {
+    pub weights: &'a [f32],
+    pub facts: &'a RowFacts,
+}
+
+impl StepBlock {
+    /// Number of steps.
+    pub(super) fn len(&self) -> usize {
+        self.heads.first().map_or(0, |head| head.rows.len())
+    }
+
+    /// Position of the token that attends in this step of the block.
+    #[inline]
+    pub(super) fn position(&self, step: usize) -> Position {
+        self.heads[0].rows.row(step).step
+    }
+
+    /// Number of query heads.
+    #[inline]
+    pub(super) fn heads(&self) -> usize {
+        self.heads.len()
+    }
+
+    /// Whether this step has a row for every head.
+    #[inline]
+    pub(super) fn is_known(&self, step: usize) -> bool {
+        self.heads.iter().all(|head| head.facts[step].is_some())
+    }
+
+    /// The row of a head in a step that [is known](StepBlock::is_known).
+    #[inline]
+    pub(super) fn row(&self, step: usize, head: usize) -> KnownRow<'_> {
+        let head = &self.heads[head];
+        let facts = head.facts[step].as_ref().expect("asked for in known steps only");
+        KnownRow { weights: head.rows.row(step).weights, facts }
+    }
+}
+
+/// Reads the rows of a cache's query heads side by side.
+pub(super) struct Feed<'a> {
+    source: &'a dyn Source,
+    streams: &'a [usize],
+    readers: Vec<Box<dyn RowReader>>,
+    kind: SelfAttention,
+    next: Position,
+    left: usize,
+}
+
+impl<'a> Feed<'a> {
+    /// Opens the streams of a cache; at most `steps` rows are read.
+    pub(super) fn open(source: &'a dyn Source, cache: &'a CachePlan, steps: usize) -> Result<Feed<'a>> {
+        let readers = cache.streams.iter().map(|stream| source.open(*stream)).collect::<Result<Vec<_>>>()?;
+        let kind = source.info().self_attention;
+        Ok(Feed { source, streams: &cache.streams, readers, kind, next: kind.first_step(), left: steps })
+    }
+
+    /// Replaces the block's steps by the next ones; none means the end.
+    pub(super) fn fill(&mut self, block: &mut StepBlock) -> Result<()> {
+        let row = self.kind.row_len(self.next) * self.readers.len();
+        let rows = (TARGET_WEIGHTS / row.max(1)).clamp(1, 1024).min(self.left);
+        block.heads.resize_with(self.readers.len(), HeadRows::default);
+        let mut read = rows;
+        for (reader, head) in self.readers.iter_mut().zip(&mut block.heads) {
+            head.rows.clear();
+            head.facts.clear();
+            read = read.min(reader.read(&mut head.rows, rows)?);
+        }
+        self.check_equal(block)?;
+        self.next.0 += read as u32;
+        self.left -= read;
+        Ok(())
+    }
+
+    fn check_equal(&self, block: &StepBlock) -> Result<()> {
+        if block.heads.iter().all(|head| head.rows.len() == block.len()) {
+            return Ok(());
+        }
+        Err(Error::data(&self.source.info().name, "streams that share a cache are not equally long"))
+    }
+}
+
+/// Finds the facts of a block's rows and deals with rows that are no attention.
+pub(super) struct Inspector<'a> {
+    source: &'a dyn Source,
+    streams: &'a [usize],
+    finders: Vec<FactFinder>,
+    bad_rows: BadRows,
+}
+
+impl<'a> Inspector<'a> {
+    pub(super) fn new(
+        source: &'a dyn Source,
+        cache: &'a CachePlan,
+        heavy_hitters: usize,
+        bad_rows: BadRows,
+    ) -> Inspector<'a> {
+        let finders = cache.streams.iter().map(|_| FactFinder::new(heavy_hitters)).collect();
+        Inspector { source, streams: &cache.streams, finders, bad_rows }
+    }
+
+    /// Finds the facts of every row of the block.
+    pub(super) fn inspect(&mut self, block: &mut StepBlock) -> Result<()> {
+        for (index, head) in block.heads.iter_mut().enumerate() {
+            for row in head.rows.rows() {
+                let facts = if row.weights.is_empty() { None } else { self.finders[index].find(row.weights) };
+                if facts.is_none() && self.bad_rows == BadRows::Error {
+                    refuse(self.source, self.streams[index], row.step, row.weights)?;
+                }
+                head.facts.push(facts);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The error for the first weight that cannot be attention, if there is one.
+fn refuse(source: &dyn Source, stream: usize, step: Position, row: &[f32]) -> Result<()> {
+    let bad = |weight: &f32| !(*weight >= 0.0 && weight.is_finite());
+    let Some(column) = row.iter().position(bad) else { return Ok(()) };
+    let weight = row[column];
+    let what = match weight {
+        _ if weight.is_nan() => "is not a number",
+        _ if weight.is_infinite() => "is infinite",
+        _ => "is negative",
+    };
+    let place = format!("{} column {column}", source.place(stream, step));
+    let remedy = "(--on-bad-row skip passes over such rows)";
+    Err(Error::data(place, format!("weight {weight} {what}: attention weights lie between 0 and 1 {remedy}")))
+}

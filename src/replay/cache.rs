@@ -1,0 +1,112 @@
+//! A cache: the kept set, and the policy that manages it under the engine's eyes.
+//!
+//! Every answer of a policy is checked here before anything is removed; a broken contract is an
+//! error that stops the run.
+
+use crate::error::{Error, Result};
+use crate::policy::{Overflow, Policy, View};
+use crate::position::{Position, Slot};
+use crate::slots::SlotVec;
+
+/// The kept set of one cache and the policy that manages it.
+pub struct Cache {
+    name: &'static str,
+    policy: Box<dyn Policy>,
+    kept: SlotVec<Position>,
+    victims: Vec<Slot>,
+    most_held: usize,
+}
+
+impl Cache {
+    /// An empty cache; `name` is the policy's, for messages, `slots` what it will hold about.
+    pub fn new(name: &'static str, policy: Box<dyn Policy>, slots: usize) -> Cache {
+        Cache { name, policy, kept: SlotVec::with_capacity(slots), victims: Vec::new(), most_held: 0 }
+    }
+
+    /// The kept positions, ascending.
+    #[inline]
+    pub fn kept(&self) -> &[Position] {
+        &self.kept
+    }
+
+    /// The policy.
+    pub fn policy(&self) -> &dyn Policy {
+        &*self.policy
+    }
+
+    /// Admits the next position, which must be the highest so far.
+    #[inline]
+    pub fn admit(&mut self, position: Position) {
+        debug_assert!(self.kept.last().is_none_or(|newest| *newest < position));
+        self.kept.push(position);
+        self.policy.admit(position);
+        self.most_held = self.most_held.max(self.kept.len());
+    }
+
+    /// Shows the policy the weights of the kept positions, out of a row of `row_len`.
+    #[inline]
+    pub fn observe(&mut self, weights: &[f32], row_len: usize) {
+        self.policy.observe(View { positions: &self.kept, weights, row_len });
+    }
+
+    /// Lets positions below `first` go without asking the policy, and returns how many went.
+    pub fn expire(&mut self, first: Position) -> usize {
+        let gone = self.kept.partition_point(|position| *position < first);
+        if gone > 0 {
+            self.victims.clear();
+            self.victims.extend((0..gone).map(Slot));
+            self.remove();
+        }
+        gone
+    }
+
+    /// Has the policy evict down to `budget`. Returns how many went; `victims` gets their positions
+    /// where it is given.
+    ///
+    /// # Errors
+    /// When the policy names slots out of order, twice, not held, or too few.
+    pub fn shrink(&mut self, budget: usize, step: Position, victims: Option<&mut Vec<Position>>) -> Result<usize> {
+        let excess = self.kept.len().saturating_sub(budget);
+        if excess == 0 {
+            return Ok(0);
+        }
+        self.victims.clear();
+        self.policy.choose(Overflow { kept: &self.kept, excess }, &mut self.victims);
+        self.check(excess, step)?;
+        if let Some(victims) = victims {
+            victims.extend(self.victims.iter().map(|slot| self.kept[slot.0]));
+        }
+        self.remove();
+        Ok(self.victims.len())
+    }
+
+    /// Bytes of policy state and kept positions at the most slots ever held.
+    pub fn state_bytes(&self) -> u64 {
+        ((self.policy.slot_bytes() + size_of::<Position>()) * self.most_held) as u64
+    }
+
+    #[inline]
+    fn remove(&mut self) {
+        self.kept.remove(&self.victims);
+        self.policy.forget(&self.victims);
+    }
+
+    #[inline]
+    fn check(&self, excess: usize, step: Position) -> Result<()> {
+        let held = self.kept.len();
+        let named = self.victims.len();
+        let ascending = self.victims.is_sorted_by(|a, b| a < b);
+        let held_all = self.victims.iter().all(|slot| slot.0 < held);
+        if named >= excess && ascending && held_all {
+            return Ok(());
+        }
+        let problem = if named < excess {
+            format!("named {named} victims of {held} held, {excess} must go")
+        } else if let Some(slot) = self.victims.iter().find(|slot| slot.0 >= held) {
+            format!("named slot {} as one of {named} victims, {held} are held", slot.0)
+        } else {
+            format!("named {named} victims of {held} held out of order or twice")
+        };
+        Err(Error::Contract { policy: self.name.to_owned(), step: step.0, problem })
+    }
+}

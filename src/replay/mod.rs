@@ -1,0 +1,23 @@
+//! The engine: replays a trace through lanes. The only user of policies; knows no file formats and
+//! no reports.
+//!
+//! What happens in a step depends on whether rows hold the token itself. Excluded: the cache starts
+//! as `{0}`; a step measures, observes, admits, evicts. Included: the cache starts empty; a step
+//! admits, measures, observes, evicts, so that a row is measured with one more position held than
+//! the budget. A step without information is neither measured nor observed.
+
+mod block;
+mod bound_lane;
+mod cache;
+mod facts;
+mod lane;
+mod plan;
+mod policy_lane;
+mod run;
+mod tally;
+
+pub use cache::Cache;
+pub use lane::StepRecord;
+pub use plan::{CachePlan, LanePlan, caches_of};
+pub use run::{BadRows, NoObserver, Observer, Options, Outcome, ViewKind, replay};
+pub use tally::Tally;

@@ -1,0 +1,251 @@
+//! JSON lines: one object per row, for hand-written traces and pipes.
+//!
+//! A first pass checks every line and notes where each row stands, so that streams which interleave
+//! can be opened side by side; the rows are parsed again as they are replayed. Standard input is
+//! kept in a temporary file for the second pass.
+
+mod line;
+
+use super::{RowBlock, RowReader, Source, StreamInfo, StreamLabel, TraceInfo};
+use crate::error::{Error, Result};
+use crate::position::Position;
+use crate::trace::SelfAttention;
+use line::{HeaderLine, Line, RowLine};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tempfile::NamedTempFile;
+
+/// No line may be longer: a file without line ends must not fill the memory.
+const MAX_LINE: u64 = 1 << 28;
+
+/// Opens a JSON lines file.
+///
+/// # Errors
+/// When the file cannot be read or a line is not a sound row.
+pub fn open(path: &Path) -> Result<Box<dyn Source>> {
+    let file = File::open(path).map_err(|error| Error::io(path, error))?;
+    let scan = Scan::new(path.display().to_string()).run(BufReader::new(file), path)?;
+    Ok(Box::new(scan.into_trace(Place::File(path.to_owned()))))
+}
+
+/// Reads JSON lines from standard input to its end.
+///
+/// # Errors
+/// When a line is not a sound row, or the temporary copy cannot be written.
+pub fn read_stdin() -> Result<Box<dyn Source>> {
+    let path = Path::new("standard input");
+    let copy = NamedTempFile::new().map_err(|error| Error::io(&std::env::temp_dir(), error))?;
+    let tee = Tee { from: std::io::stdin().lock(), to: &copy };
+    let scan = Scan::new("-".to_owned()).run(BufReader::new(tee), path)?;
+    Ok(Box::new(scan.into_trace(Place::Copy(copy))))
+}
+
+/// Hands on what it reads and keeps a copy.
+struct Tee<'a, R> {
+    from: R,
+    to: &'a NamedTempFile,
+}
+
+impl<R: Read> Read for Tee<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.from.read(buffer)?;
+        self.to.as_file().write_all(&buffer[..read])?;
+        Ok(read)
+    }
+}
+
+/// Where the lines are.
+enum Place {
+    File(PathBuf),
+    Copy(NamedTempFile),
+}
+
+impl Place {
+    fn reopen(&self) -> Result<File> {
+        match self {
+            Place::File(path) => File::open(path).map_err(|error| Error::io(path, error)),
+            Place::Copy(copy) => copy.reopen().map_err(|error| Error::io(copy.path(), error)),
+        }
+    }
+}
+
+/// Where one row's line is.
+#[derive(Clone, Copy)]
+struct LinePlace {
+    number: usize,
+    start: u64,
+    len: usize,
+}
+
+struct JsonLinesTrace {
+    info: TraceInfo,
+    place: Place,
+    streams: Vec<Arc<[LinePlace]>>,
+}
+
+impl Source for JsonLinesTrace {
+    fn info(&self) -> &TraceInfo {
+        &self.info
+    }
+
+    fn open(&self, stream: usize) -> Result<Box<dyn RowReader>> {
+        Ok(Box::new(LineReader {
+            name: self.info.name.clone(),
+            file: self.place.reopen()?,
+            lines: Arc::clone(&self.streams[stream]),
+            next: 0,
+            text: Vec::new(),
+        }))
+    }
+
+    fn place(&self, stream: usize, step: Position) -> String {
+        let label = &self.info.streams[stream].label;
+        let row = (step.0 - self.info.self_attention.first_step().0) as usize;
+        let number = self.streams[stream][row].number;
+        format!("{}:{number}: layer {} head {}: row {step}", self.info.name, label.layer, label.head)
+    }
+}
+
+struct LineReader {
+    name: String,
+    file: File,
+    lines: Arc<[LinePlace]>,
+    next: usize,
+    text: Vec<u8>,
+}
+
+impl RowReader for LineReader {
+    fn read(&mut self, block: &mut RowBlock, rows: usize) -> Result<usize> {
+        let end = self.lines.len().min(self.next.saturating_add(rows));
+        for index in self.next..end {
+            let place = self.lines[index];
+            let row = self.parse(place)?;
+            block.push(Position(row.step), &row.weights());
+        }
+        let read = end - self.next;
+        self.next = end;
+        Ok(read)
+    }
+}
+
+impl LineReader {
+    fn parse(&mut self, place: LinePlace) -> Result<RowLine> {
+        self.text.resize(place.len, 0);
+        self.file
+            .seek(SeekFrom::Start(place.start))
+            .and_then(|_| self.file.read_exact(&mut self.text))
+            .map_err(|error| Error::io(Path::new(&self.name), error))?;
+        match Line::parse(&self.text) {
+            Ok(Line::Row(row)) => Ok(row),
+            _ => Err(Error::data(format!("{}:{}", self.name, place.number), "the file changed while it was read")),
+        }
+    }
+}
+
+/// The first pass.
+struct Scan {
+    name: String,
+    header: Option<HeaderLine>,
+    self_attention: Option<SelfAttention>,
+    streams: BTreeMap<StreamLabel, Vec<LinePlace>>,
+}
+
+impl Scan {
+    fn new(name: String) -> Scan {
+        Scan { name, header: None, self_attention: None, streams: BTreeMap::new() }
+    }
+
+    fn run(mut self, mut reader: impl BufRead, path: &Path) -> Result<Scan> {
+        let mut place = LinePlace { number: 0, start: 0, len: 0 };
+        let mut text = Vec::new();
+        loop {
+            text.clear();
+            place.start += place.len as u64;
+            place.number += 1;
+            place.len =
+                (&mut reader).take(MAX_LINE).read_until(b'\n', &mut text).map_err(|error| Error::io(path, error))?;
+            if place.len == 0 {
+                break;
+            }
+            self.line(&text, place)
+                .map_err(|problem| Error::data(format!("{}:{}", self.name, place.number), problem))?;
+        }
+        self.check_lengths()?;
+        Ok(self)
+    }
+
+    fn line(&mut self, text: &[u8], place: LinePlace) -> Result<(), String> {
+        if text.len() as u64 == MAX_LINE {
+            return Err(format!("a line of more than {MAX_LINE} bytes"));
+        }
+        if text.trim_ascii().is_empty() {
+            return Ok(());
+        }
+        match Line::parse(text)? {
+            Line::Header(header) if self.header.is_none() && self.streams.is_empty() => {
+                self.self_attention = header.self_attention;
+                self.header = Some(header);
+                Ok(())
+            }
+            Line::Header(_) => Err("a header line must be the first line".to_owned()),
+            Line::Row(row) => self.row(&row, place),
+        }
+    }
+
+    fn row(&mut self, row: &RowLine, place: LinePlace) -> Result<(), String> {
+        let kind = *self.self_attention.get_or_insert_with(|| row.guess_self_attention());
+        let lines = self.streams.entry(row.label()).or_default();
+        let expected = kind.first_step().0 as usize + lines.len();
+        if row.step as usize != expected {
+            return Err(format!(
+                "step is {}, stream {} expects {expected}: the steps of a stream are consecutive, from {} where self is {}",
+                row.step,
+                row.label(),
+                kind.first_step(),
+                kind.word()
+            ));
+        }
+        row.check_len(kind)?;
+        let most = self.header.as_ref().and_then(|header| header.seq_len);
+        if most.is_some_and(|most| expected >= most) {
+            return Err(format!("step {expected} lies past the seq_len of {} in the header", most.unwrap_or(0)));
+        }
+        lines.push(place);
+        Ok(())
+    }
+
+    fn check_lengths(&self) -> Result<()> {
+        let mut streams = self.streams.iter();
+        let Some((first, first_lines)) = streams.next() else { return Ok(()) };
+        match streams.find(|(_, lines)| lines.len() != first_lines.len()) {
+            None => Ok(()),
+            Some((other, lines)) => Err(Error::data(
+                &self.name,
+                format!(
+                    "streams {first} and {other} have {} and {} rows: all streams of a trace are equally long",
+                    first_lines.len(),
+                    lines.len()
+                ),
+            )),
+        }
+    }
+
+    fn into_trace(self, place: Place) -> JsonLinesTrace {
+        let self_attention = self.self_attention.unwrap_or(SelfAttention::Excluded);
+        let rows = self.streams.values().next().map_or(0, Vec::len);
+        let header = self.header.unwrap_or_default();
+        let describe = |label: &StreamLabel| StreamInfo { label: label.clone(), rows, dtype: "json" };
+        let info = TraceInfo {
+            name: self.name,
+            format: "jsonl",
+            self_attention,
+            positions: header.seq_len.unwrap_or(self_attention.positions_of(rows)),
+            streams: self.streams.keys().map(describe).collect(),
+            metadata: header.metadata,
+        };
+        JsonLinesTrace { info, place, streams: self.streams.into_values().map(Arc::from).collect() }
+    }
+}

@@ -1,0 +1,141 @@
+//! One line of a JSON lines trace: the optional header, or a row. Parses and checks a single line.
+
+use crate::position::Position;
+use crate::trace::{Head, SelfAttention, StreamLabel};
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// A parsed line.
+pub(super) enum Line {
+    Header(HeaderLine),
+    Row(RowLine),
+}
+
+/// What the header says.
+#[derive(Default)]
+pub(super) struct HeaderLine {
+    pub self_attention: Option<SelfAttention>,
+    pub seq_len: Option<usize>,
+    pub metadata: BTreeMap<String, String>,
+}
+
+/// A row as it stands in the file; `null` weights are what some writers make of NaN.
+#[derive(Deserialize)]
+pub(super) struct RowLine {
+    #[serde(default)]
+    layer: u32,
+    #[serde(default)]
+    head: HeadField,
+    pub step: u32,
+    attn: Option<Vec<Option<f64>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum HeadField {
+    Number(u32),
+    Word(String),
+}
+
+impl Default for HeadField {
+    fn default() -> Self {
+        HeadField::Number(0)
+    }
+}
+
+impl Line {
+    /// Parses a line of text.
+    pub(super) fn parse(text: &[u8]) -> Result<Line, String> {
+        let parsed = serde_json::from_slice::<RowLine>(text).or_else(|error| parse_with_nan(text).ok_or(error));
+        let error = match parsed {
+            Ok(row) => return Ok(Line::Row(row)),
+            Err(error) => error,
+        };
+        match serde_json::from_slice::<Value>(text) {
+            Ok(value) if value.get("kvsim").is_some() => parse_header(&value).map(Line::Header),
+            _ => Err(format!("not a row: {}", one_line(&error))),
+        }
+    }
+}
+
+/// Python writes NaN and Infinity, which JSON does not know: read both as a weight that is no number.
+fn parse_with_nan(text: &[u8]) -> Option<RowLine> {
+    let text = std::str::from_utf8(text).ok()?;
+    if !text.contains("NaN") && !text.contains("Infinity") {
+        return None;
+    }
+    let text = text.replace("-Infinity", "null").replace("Infinity", "null").replace("NaN", "null");
+    serde_json::from_str(&text).ok()
+}
+
+/// The parser counts lines within the line it was given: only the column means something here.
+fn one_line(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let end = text.rfind(" at line ").unwrap_or(text.len());
+    format!("{} (column {})", &text[..end], error.column())
+}
+
+fn parse_header(value: &Value) -> Result<HeaderLine, String> {
+    let Some(fields) = value.as_object() else { return Err("not a header".to_owned()) };
+    let mut header = HeaderLine::default();
+    for (key, field) in fields {
+        match key.as_str() {
+            "kvsim" if field.as_u64() != Some(1) && field.as_str() != Some("1") => {
+                return Err(format!("format version {field}, this version reads 1"));
+            }
+            "kvsim" => {}
+            "self" => {
+                let word = field.as_str().and_then(SelfAttention::from_word);
+                let problem = || format!("self is {field}, must be \"included\" or \"excluded\"");
+                header.self_attention = Some(word.ok_or_else(problem)?);
+            }
+            "seq_len" => {
+                let count = field.as_u64().ok_or_else(|| format!("seq_len is {field}, must be a whole number"))?;
+                header.seq_len = Some(count as usize);
+            }
+            _ => {
+                let text = field.as_str().map_or_else(|| field.to_string(), str::to_owned);
+                header.metadata.insert(key.clone(), text);
+            }
+        }
+    }
+    Ok(header)
+}
+
+impl RowLine {
+    pub(super) fn label(&self) -> StreamLabel {
+        let head = match &self.head {
+            HeadField::Number(number) => Head::Number(*number),
+            HeadField::Word(word) => Head::parse(word),
+        };
+        StreamLabel { layer: self.layer, head }
+    }
+
+    /// The weights, f64 rounded to the nearest f32; empty where there is no information.
+    pub(super) fn weights(&self) -> Vec<f32> {
+        let weights = self.attn.as_deref().unwrap_or(&[]);
+        weights.iter().map(|weight| weight.map_or(f32::NAN, |weight| weight as f32)).collect()
+    }
+
+    /// Where no header says it, the first row does: as many weights as the step, or one more.
+    pub(super) fn guess_self_attention(&self) -> SelfAttention {
+        let included = match &self.attn {
+            Some(weights) => weights.len() == self.step as usize + 1,
+            None => self.step == 0,
+        };
+        if included { SelfAttention::Included } else { SelfAttention::Excluded }
+    }
+
+    pub(super) fn check_len(&self, kind: SelfAttention) -> Result<(), String> {
+        let needed = kind.row_len(Position(self.step));
+        match self.attn.as_ref().map(Vec::len) {
+            Some(found) if found != needed => Err(format!(
+                "row has {found} weights, step {} needs {needed} (one for each position 0..={})",
+                self.step,
+                needed.saturating_sub(1)
+            )),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! A trace held in memory: for callers of the library and for tests.
+
+use super::{Head, RowBlock, RowReader, SelfAttention, Source, StreamInfo, StreamLabel, TraceInfo};
+use crate::error::{Error, Result};
+use crate::position::Position;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Rows of one stream; `None` is a step without information.
+pub type Rows = Vec<Option<Vec<f32>>>;
+
+/// A trace held in memory.
+pub struct MemoryTrace {
+    info: TraceInfo,
+    streams: Vec<Arc<Rows>>,
+}
+
+impl MemoryTrace {
+    /// An empty trace; add streams with [`MemoryTrace::with_stream`].
+    pub fn new(name: &str, self_attention: SelfAttention) -> MemoryTrace {
+        let info = TraceInfo {
+            name: name.to_owned(),
+            format: "memory",
+            self_attention,
+            positions: 0,
+            streams: Vec::new(),
+            metadata: BTreeMap::new(),
+        };
+        MemoryTrace { info, streams: Vec::new() }
+    }
+
+    /// Adds a stream: row `i` belongs to step `i` (self included) or `i + 1` (self excluded) and
+    /// has one weight per position that it sees.
+    ///
+    /// # Errors
+    /// When a row has another length, or the layer and head are there already.
+    pub fn with_stream(mut self, layer: u32, head: &str, rows: Rows) -> Result<MemoryTrace> {
+        let label = StreamLabel { layer, head: Head::parse(head) };
+        self.check_rows(&label, &rows)?;
+        let Err(at) = self.info.streams.binary_search_by(|stream| stream.label.cmp(&label)) else {
+            return Err(Error::data(&self.info.name, format!("stream {label} is there twice")));
+        };
+        self.info.positions = self.info.positions.max(self.info.self_attention.positions_of(rows.len()));
+        self.info.streams.insert(at, StreamInfo { label, rows: rows.len(), dtype: "f32" });
+        self.streams.insert(at, Arc::new(rows));
+        Ok(self)
+    }
+
+    /// Adds a line of metadata.
+    pub fn with_metadata(mut self, key: &str, value: &str) -> MemoryTrace {
+        self.info.metadata.insert(key.to_owned(), value.to_owned());
+        self
+    }
+
+    fn check_rows(&self, label: &StreamLabel, rows: &Rows) -> Result<()> {
+        let kind = self.info.self_attention;
+        for (step, row) in (kind.first_step().0..).map(Position).zip(rows) {
+            let (needed, found) = (kind.row_len(step), row.as_ref().map(Vec::len));
+            if found.is_some_and(|found| found != needed) {
+                let place = format!("{}: stream {label}: row {step}", self.info.name);
+                return Err(Error::data(place, format!("row has {} weights, needs {needed}", found.unwrap_or(0))));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Source for MemoryTrace {
+    fn info(&self) -> &TraceInfo {
+        &self.info
+    }
+
+    fn open(&self, stream: usize) -> Result<Box<dyn RowReader>> {
+        let first = self.info.self_attention.first_step();
+        Ok(Box::new(MemoryReader { rows: Arc::clone(&self.streams[stream]), first, next: 0 }))
+    }
+}
+
+struct MemoryReader {
+    rows: Arc<Rows>,
+    first: Position,
+    next: usize,
+}
+
+impl RowReader for MemoryReader {
+    fn read(&mut self, block: &mut RowBlock, rows: usize) -> Result<usize> {
+        let end = self.rows.len().min(self.next.saturating_add(rows));
+        for index in self.next..end {
+            let step = Position(self.first.0 + index as u32);
+            block.push(step, self.rows[index].as_deref().unwrap_or(&[]));
+        }
+        let read = end - self.next;
+        self.next = end;
+        Ok(read)
+    }
+}

@@ -1,0 +1,137 @@
+//! Traces: recorded attention, streamed row by row. First stage of the path; knows no policies.
+//!
+//! A [`Source`] describes a trace and opens its streams; a [`RowReader`] hands out the rows of one
+//! stream, in step order, into a [`RowBlock`] that is reused. Each file format is one file here and
+//! one line in [`formats::FORMATS`].
+
+pub mod formats;
+pub mod jsonl;
+mod label;
+pub mod memory;
+pub mod rng;
+mod row_block;
+pub mod safetensors;
+pub mod spec;
+pub mod synthetic;
+
+pub use label::{Head, StreamLabel};
+pub use row_block::{Row, RowBlock};
+
+use crate::error::Result;
+use crate::position::Position;
+use std::collections::BTreeMap;
+
+/// Whether a row holds the weight that a token paid to itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SelfAttention {
+    /// Row `t` (t = 1, 2, ...) has `t` weights, over positions `0..t`.
+    Excluded,
+    /// Row `t` (t = 0, 1, ...) has `t + 1` weights, over positions `0..=t`: what runtimes record.
+    Included,
+}
+
+impl SelfAttention {
+    /// The first step that has a row.
+    pub fn first_step(self) -> Position {
+        match self {
+            SelfAttention::Excluded => Position(1),
+            SelfAttention::Included => Position(0),
+        }
+    }
+
+    /// Number of weights in the row of `step`.
+    #[inline]
+    pub fn row_len(self, step: Position) -> usize {
+        match self {
+            SelfAttention::Excluded => step.index(),
+            SelfAttention::Included => step.index() + 1,
+        }
+    }
+
+    /// The word used in files.
+    pub fn word(self) -> &'static str {
+        match self {
+            SelfAttention::Excluded => "excluded",
+            SelfAttention::Included => "included",
+        }
+    }
+
+    /// Reads the word used in files.
+    pub fn from_word(word: &str) -> Option<SelfAttention> {
+        [SelfAttention::Excluded, SelfAttention::Included].into_iter().find(|kind| kind.word() == word)
+    }
+
+    /// Number of rows of a stream over `positions` positions.
+    pub fn rows_of(self, positions: usize) -> usize {
+        positions.saturating_sub(self.first_step().index())
+    }
+
+    /// Number of positions behind `rows` rows.
+    pub fn positions_of(self, rows: usize) -> usize {
+        if rows == 0 { 0 } else { rows + self.first_step().index() }
+    }
+}
+
+/// What is known of a trace before its rows are read.
+#[derive(Clone, Debug)]
+pub struct TraceInfo {
+    /// How reports call it: the path as given, or the name of a built-in trace.
+    pub name: String,
+    /// Name of the file format.
+    pub format: &'static str,
+    /// Whether rows hold the token itself.
+    pub self_attention: SelfAttention,
+    /// Number of positions of the sequence.
+    pub positions: usize,
+    /// The streams, by layer, then head.
+    pub streams: Vec<StreamInfo>,
+    /// What the file says of its origin.
+    pub metadata: BTreeMap<String, String>,
+}
+
+impl TraceInfo {
+    /// A whole number from the metadata; `None` where it is absent or no number.
+    pub fn metadata_count(&self, key: &str) -> Option<usize> {
+        self.metadata.get(key)?.parse().ok()
+    }
+}
+
+/// What is known of a stream before its rows are read.
+#[derive(Clone, Debug)]
+pub struct StreamInfo {
+    /// Layer and head.
+    pub label: StreamLabel,
+    /// Number of rows.
+    pub rows: usize,
+    /// How weights are stored, as the format calls it.
+    pub dtype: &'static str,
+}
+
+/// A trace whose streams can be opened side by side.
+pub trait Source: Send + Sync {
+    /// The description of the trace.
+    fn info(&self) -> &TraceInfo;
+
+    /// Opens the stream with this index in [`TraceInfo::streams`], at its first row.
+    ///
+    /// # Errors
+    /// When the file cannot be opened or read.
+    fn open(&self, stream: usize) -> Result<Box<dyn RowReader>>;
+
+    /// Where a row stands, for messages: file, and line or stream and row.
+    fn place(&self, stream: usize, step: Position) -> String {
+        let info = self.info();
+        let label = &info.streams[stream].label;
+        format!("{}: layer {} head {}: row {step}", info.name, label.layer, label.head)
+    }
+}
+
+/// The rows of one stream, in step order.
+pub trait RowReader: Send {
+    /// Appends the next rows to `block`, `rows` of them or as many as are left, and returns how
+    /// many. 0 means the end. Weights are stored as read: validity is checked by the replay.
+    ///
+    /// # Errors
+    /// When the file cannot be read or ends early.
+    fn read(&mut self, block: &mut RowBlock, rows: usize) -> Result<usize>;
+}

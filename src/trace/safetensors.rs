@@ -1,0 +1,11 @@
+//! The native format: safetensors, one packed triangle `attention.{layer}.{head}` per stream.
+//!
+//! Reads and checks the header (with the `safetensors` crate), then streams rows; writes native
+//! files. The tensor data is never held whole.
+
+mod header;
+mod read;
+mod write;
+
+pub use read::open;
+pub use write::{StoredType, WriteError, write};

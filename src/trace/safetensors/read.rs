@@ -1,0 +1,91 @@
+//! Streams the rows of a safetensors trace: reads consecutive rows at once and widens them.
+
+use super::header::{Header, TensorPlace, read_header};
+use crate::error::{Error, Result};
+use crate::position::Position;
+use crate::trace::{RowBlock, RowReader, SelfAttention, Source, TraceInfo};
+use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
+use half::{bf16, f16};
+use safetensors::tensor::Dtype;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+struct SafetensorsTrace {
+    path: PathBuf,
+    header: Header,
+}
+
+/// Opens a native trace; only the header is read.
+///
+/// # Errors
+/// When the file is not a sound safetensors file or not a kvsim trace.
+pub fn open(path: &Path) -> Result<Box<dyn Source>> {
+    Ok(Box::new(SafetensorsTrace { path: path.to_owned(), header: read_header(path)? }))
+}
+
+impl Source for SafetensorsTrace {
+    fn info(&self) -> &TraceInfo {
+        &self.header.info
+    }
+
+    fn open(&self, stream: usize) -> Result<Box<dyn RowReader>> {
+        let TensorPlace { dtype, start } = self.header.places[stream];
+        let info = self.info();
+        let mut file = File::open(&self.path).map_err(|error| Error::io(&self.path, error))?;
+        file.seek(SeekFrom::Start(start)).map_err(|error| Error::io(&self.path, error))?;
+        Ok(Box::new(TriangleReader {
+            file,
+            path: self.path.clone(),
+            dtype,
+            kind: info.self_attention,
+            next: info.self_attention.first_step(),
+            left: info.streams[stream].rows,
+            narrow: Vec::new(),
+        }))
+    }
+}
+
+struct TriangleReader {
+    file: File,
+    path: PathBuf,
+    dtype: Dtype,
+    kind: SelfAttention,
+    next: Position,
+    left: usize,
+    /// Two-byte weights as read, before they are widened.
+    narrow: Vec<u16>,
+}
+
+impl RowReader for TriangleReader {
+    fn read(&mut self, block: &mut RowBlock, rows: usize) -> Result<usize> {
+        let rows = rows.min(self.left);
+        let kind = self.kind;
+        let weights = block.push_rows(self.next, rows, |step| kind.row_len(step));
+        self.read_weights(weights).map_err(|error| Error::io(&self.path, error))?;
+        self.next.0 += rows as u32;
+        self.left -= rows;
+        Ok(rows)
+    }
+}
+
+impl TriangleReader {
+    fn read_weights(&mut self, weights: &mut [f32]) -> std::io::Result<()> {
+        if self.dtype == Dtype::F32 {
+            self.file.read_exact(bytemuck::cast_slice_mut(weights))?;
+            weights.iter_mut().for_each(|weight| *weight = f32::from_bits(u32::from_le(weight.to_bits())));
+            return Ok(());
+        }
+        if self.narrow.len() < weights.len() {
+            self.narrow.resize(weights.len(), 0);
+        }
+        let narrow = &mut self.narrow[..weights.len()];
+        self.file.read_exact(bytemuck::cast_slice_mut(narrow))?;
+        narrow.iter_mut().for_each(|bits| *bits = u16::from_le(*bits));
+        match self.dtype {
+            Dtype::F16 => narrow.reinterpret_cast::<f16>().convert_to_f32_slice(weights),
+            _ => narrow.reinterpret_cast::<bf16>().convert_to_f32_slice(weights),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,162 @@
+//! The description of a synthetic trace: a small JSON file, read and checked here, nothing more.
+
+use crate::error::{Error, Result};
+use serde::Deserialize;
+use std::path::Path;
+
+/// A mixture of sinks, a local band, heavy hitters and noise, self excluded.
+///
+/// The parts' masses need not sum to one: every row is divided by its total.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct MixtureSpec {
+    /// Version of this layout: 1.
+    pub kvsim_spec: u32,
+    /// How reports call the trace.
+    pub name: String,
+    /// Number of positions; there is one row fewer.
+    pub positions: usize,
+    /// Seed of the generator that draws the heavy hitters.
+    pub seed: u32,
+    /// Weight on the first positions, whatever the step.
+    pub sinks: SinkSpec,
+    /// Weight on the newest positions, falling linearly with the distance.
+    pub local: LocalSpec,
+    /// Weight on a random set of positions that changes from time to time.
+    pub heavy_hitters: HeavySpec,
+    /// Weight spread evenly over all positions.
+    pub noise: NoiseSpec,
+}
+
+/// The sinks: position `i` takes `weights[i]` of the mass, relative to those in view.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct SinkSpec {
+    /// Total of the part.
+    pub mass: f64,
+    /// Relative weight of each sink, from position 0 on.
+    pub weights: Vec<f64>,
+}
+
+/// The local band: distance `d` takes a share proportional to `width + 1 - d`.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct LocalSpec {
+    /// Total of the part; before the first draw of heavy hitters their mass is added to it.
+    pub mass: f64,
+    /// Number of newest positions.
+    pub width: usize,
+}
+
+/// The heavy hitters: the one drawn `r`-th takes a share proportional to `1 / (r + 1)`.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct HeavySpec {
+    /// Total of the part.
+    pub mass: f64,
+    /// Number of positions drawn.
+    pub count: usize,
+    /// Step of the first draw.
+    pub from: usize,
+    /// The set is drawn anew at every later step that is a multiple of this.
+    pub redraw_every: usize,
+}
+
+/// The noise floor.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct NoiseSpec {
+    /// Total of the part.
+    pub mass: f64,
+}
+
+/// The specs that the binary carries: name and text.
+const BUILT_IN: [(&str, &str); 1] = [("decode-4096", include_str!("../../traces/decode-4096.json"))];
+
+/// The name of the trace that is replayed when none is named.
+pub const DEFAULT_TRACE: &str = BUILT_IN[0].0;
+
+/// Names of the built-in specs.
+pub fn built_in_names() -> impl Iterator<Item = &'static str> {
+    BUILT_IN.iter().map(|(name, _)| *name)
+}
+
+impl MixtureSpec {
+    /// A built-in spec by name.
+    pub fn built_in(name: &str) -> Option<MixtureSpec> {
+        let (_, text) = BUILT_IN.iter().find(|(known, _)| *known == name)?;
+        Some(MixtureSpec::parse(name, text).expect("built-in specs are checked by a test"))
+    }
+
+    /// Reads a spec file.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is no spec, or describes no possible trace.
+    pub fn read(path: &Path) -> Result<MixtureSpec> {
+        let text = std::fs::read_to_string(path).map_err(|error| Error::io(path, error))?;
+        MixtureSpec::parse(&path.display().to_string(), &text)
+    }
+
+    /// Reads the text of a spec; `place` names it in errors.
+    ///
+    /// # Errors
+    /// When the text is no spec or describes no possible trace.
+    pub fn parse(place: &str, text: &str) -> Result<MixtureSpec> {
+        let spec: MixtureSpec = serde_json::from_str(text)
+            .map_err(|error| Error::data(format!("{place}:{}", error.line()), format!("not a trace spec: {error}")))?;
+        spec.check().map_err(|problem| Error::data(place, problem))?;
+        Ok(spec)
+    }
+
+    /// Says what is impossible about the spec.
+    pub fn check(&self) -> Result<(), String> {
+        let masses = [self.sinks.mass, self.local.mass, self.heavy_hitters.mass, self.noise.mass];
+        let heavy = &self.heavy_hitters;
+        let reserved = self.local.width + self.sinks.weights.len();
+        if self.kvsim_spec != 1 {
+            return Err(format!("kvsim_spec is {}, this version reads 1", self.kvsim_spec));
+        }
+        if masses.iter().chain(&self.sinks.weights).any(|mass| !(0.0..=1e6).contains(mass)) {
+            return Err("masses and sink weights must lie between 0 and 1000000".to_owned());
+        }
+        if self.noise.mass <= 0.0 && self.local.mass <= 0.0 {
+            return Err("local.mass and noise.mass are both 0: some rows would be empty".to_owned());
+        }
+        if self.local.width == 0 || !self.sinks.weights.iter().all(|weight| *weight > 0.0) {
+            return Err("local.width and every sink weight must be above 0".to_owned());
+        }
+        if self.positions > 1 << 24 || reserved > 1 << 24 {
+            return Err(format!("positions is {}, at most {} are possible", self.positions, 1 << 24));
+        }
+        if heavy.redraw_every == 0 {
+            return Err("heavy_hitters.redraw_every must be above 0".to_owned());
+        }
+        if heavy.count > 0 && heavy.from < reserved.saturating_add(heavy.count) {
+            return Err(format!(
+                "heavy_hitters.from is {}, needs at least {} (local.width + number of sinks + heavy_hitters.count)",
+                heavy.from,
+                reserved.saturating_add(heavy.count)
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_built_in_spec_is_sound_and_carries_its_name() {
+        for name in built_in_names() {
+            assert_eq!(MixtureSpec::built_in(name).map(|spec| spec.name).as_deref(), Some(name));
+        }
+    }
+
+    #[test]
+    fn a_spec_with_too_early_heavy_hitters_is_refused() {
+        let mut spec = MixtureSpec::built_in(DEFAULT_TRACE).expect("built in");
+        spec.heavy_hitters.from = 99;
+        assert!(spec.check().is_err_and(|problem| problem.contains("at least 100")));
+    }
+}
