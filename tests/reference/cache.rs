@@ -20,11 +20,7 @@ impl Seen {
 
     /// Each position with its weight in f64.
     pub fn pairs(&self) -> Vec<(u32, f64)> {
-        self.positions
-            .iter()
-            .zip(&self.weights)
-            .map(|(&position, &weight)| (position, f64::from(weight)))
-            .collect()
+        self.positions.iter().zip(&self.weights).map(|(&position, &weight)| (position, f64::from(weight))).collect()
     }
 }
 
@@ -80,32 +76,18 @@ impl Cache {
 
     /// An empty cache under a policy made elsewhere.
     pub fn with_policy(policy: Box<dyn Policy>) -> Cache {
-        Cache {
-            kept: Vec::new(),
-            policy,
-        }
+        Cache { kept: Vec::new(), policy }
     }
 
     /// Shows the policy one weight for each kept position.
     pub fn observe(&mut self, row_length: usize, weights: Vec<f32>) {
-        assert_eq!(
-            weights.len(),
-            self.kept.len(),
-            "one weight for each kept position"
-        );
-        self.policy.observe(&Seen {
-            row_length,
-            positions: self.kept.clone(),
-            weights,
-        });
+        assert_eq!(weights.len(), self.kept.len(), "one weight for each kept position");
+        self.policy.observe(&Seen { row_length, positions: self.kept.clone(), weights });
     }
 
     /// Adds the newest position.
     pub fn admit(&mut self, position: u32) {
-        assert!(
-            self.kept.last().is_none_or(|&last| last < position),
-            "positions are admitted in order"
-        );
+        assert!(self.kept.last().is_none_or(|&last| last < position), "positions are admitted in order");
         self.kept.push(position);
         self.policy.admit(position);
     }
@@ -126,8 +108,7 @@ impl Cache {
     fn remove(&mut self, victims: &[u32], budget: usize) {
         for &victim in victims {
             let slot = self.kept.iter().position(|&position| position == victim);
-            self.kept
-                .remove(slot.expect("a policy names what it holds, once"));
+            self.kept.remove(slot.expect("a policy names what it holds, once"));
             self.policy.forget(victim);
         }
         assert!(self.kept.len() <= budget, "a policy reaches the budget");

@@ -30,11 +30,7 @@ impl Policy for LayerPolicy {
     fn choose(&mut self, kept: &[u32], budget: usize) -> Vec<u32> {
         let shared = self.shared.borrow();
         let importance = |position| shared.get(&position).copied().unwrap_or(0.0);
-        lowest(
-            &outside_window(kept, self.recent_window),
-            kept.len() - budget,
-            importance,
-        )
+        lowest(&outside_window(kept, self.recent_window), kept.len() - budget, importance)
     }
 }
 
@@ -49,10 +45,7 @@ pub fn replay_cross_layer(
     renormalized: bool,
 ) -> Vec<Outcome> {
     let shared = Shared::default();
-    let mut lanes: Vec<Lane> = streams
-        .iter()
-        .map(|_| layer_lane(setting, kind, &shared))
-        .collect();
+    let mut lanes: Vec<Lane> = streams.iter().map(|_| layer_lane(setting, kind, &shared)).collect();
     let row_count = streams.iter().map(Vec::len).max().unwrap_or(0);
     for index in 0..row_count {
         for (lane, rows) in lanes.iter_mut().zip(streams) {

@@ -41,8 +41,7 @@ impl Policy for Decay {
     fn observe(&mut self, seen: &Seen) {
         for (position, weight) in seen.pairs() {
             let faded = self.gamma * self.score[&position];
-            self.score
-                .insert(position, faded + self.signal_of(weight, seen.share()));
+            self.score.insert(position, faded + self.signal_of(weight, seen.share()));
         }
     }
 
@@ -51,11 +50,7 @@ impl Policy for Decay {
     }
 
     fn choose(&mut self, kept: &[u32], budget: usize) -> Vec<u32> {
-        lowest(
-            &outside_window(kept, self.recent_window),
-            kept.len() - budget,
-            |position| self.score[&position],
-        )
+        lowest(&outside_window(kept, self.recent_window), kept.len() - budget, |position| self.score[&position])
     }
 
     fn forget(&mut self, position: u32) {

@@ -56,29 +56,19 @@ fn eviction_costs(rows: &Rows, kind: SelfKind, budget: usize) -> Vec<Vec<f64>> {
     let mut costs = attention_to_come(rows);
     for (index, line) in costs.iter_mut().enumerate() {
         let newest = kind.step_at(index);
-        line.iter_mut()
-            .skip(newest + 1)
-            .for_each(|cost| *cost = f64::INFINITY);
+        line.iter_mut().skip(newest + 1).for_each(|cost| *cost = f64::INFINITY);
     }
     // A position is admitted at every step, so from the first step with more than `budget` of them
     // one goes each time.
-    costs
-        .into_iter()
-        .enumerate()
-        .filter(|(index, _)| kind.step_at(*index) + 1 > budget)
-        .map(|(_, line)| line)
-        .collect()
+    costs.into_iter().enumerate().filter(|(index, _)| kind.step_at(*index) + 1 > budget).map(|(_, line)| line).collect()
 }
 
 /// The column of each line in the assignment of the least total cost (the Hungarian method, line by
 /// line).
 fn cheapest_assignment(costs: &[Vec<f64>]) -> Vec<u32> {
     let columns = costs.first().map_or(0, Vec::len);
-    let mut matching = Matching {
-        line_price: vec![0.0; costs.len()],
-        column_price: vec![0.0; columns],
-        line_of: vec![None; columns],
-    };
+    let mut matching =
+        Matching { line_price: vec![0.0; costs.len()], column_price: vec![0.0; columns], line_of: vec![None; columns] };
     (0..costs.len()).for_each(|line| matching.add(costs, line));
     let mut column_of = vec![0; costs.len()];
     for (column, line) in matching.line_of.iter().enumerate() {
@@ -118,14 +108,7 @@ impl Matching {
     }
 
     /// Looks at every column not done from `line`, which was reached through the column `through`.
-    fn relax(
-        &self,
-        search: &mut Search,
-        costs: &[Vec<f64>],
-        line: usize,
-        travelled: f64,
-        through: Option<usize>,
-    ) {
+    fn relax(&self, search: &mut Search, costs: &[Vec<f64>], line: usize, travelled: f64, through: Option<usize>) {
         for column in search.open() {
             let reduced = costs[line][column] - self.line_price[line] - self.column_price[column];
             if travelled + reduced < search.distance[column] {
@@ -170,17 +153,11 @@ struct Search {
 
 impl Search {
     fn over(columns: usize) -> Search {
-        Search {
-            distance: vec![f64::INFINITY; columns],
-            came_from: vec![None; columns],
-            done: vec![false; columns],
-        }
+        Search { distance: vec![f64::INFINITY; columns], came_from: vec![None; columns], done: vec![false; columns] }
     }
 
     fn open(&self) -> Vec<usize> {
-        (0..self.done.len())
-            .filter(|&column| !self.done[column])
-            .collect()
+        (0..self.done.len()).filter(|&column| !self.done[column]).collect()
     }
 
     fn nearest(&self) -> usize {
@@ -205,22 +182,11 @@ fn best_from(rows: &Rows, kind: SelfKind, budget: usize, index: usize, kept: &[u
     if index == rows.len() {
         return 0.0;
     }
-    let admitted: Vec<u32> = kept
-        .iter()
-        .copied()
-        .chain([kind.step_at(index) as u32])
-        .collect();
-    let measured_on = if kind == SelfKind::Included {
-        &admitted
-    } else {
-        kept
-    };
-    let retained: f64 = rows[index].as_ref().map_or(0.0, |row| {
-        measured_on
-            .iter()
-            .map(|&position| f64::from(row[position as usize]))
-            .sum()
-    });
+    let admitted: Vec<u32> = kept.iter().copied().chain([kind.step_at(index) as u32]).collect();
+    let measured_on = if kind == SelfKind::Included { &admitted } else { kept };
+    let retained: f64 = rows[index]
+        .as_ref()
+        .map_or(0.0, |row| measured_on.iter().map(|&position| f64::from(row[position as usize])).sum());
     let best_rest = subsets(&admitted)
         .into_iter()
         .filter(|rest| rest.len() <= budget)
@@ -234,8 +200,6 @@ fn subsets(positions: &[u32]) -> Vec<Vec<u32>> {
         return vec![Vec::new()];
     };
     let without = subsets(others);
-    let with = without
-        .iter()
-        .map(|subset| subset.iter().copied().chain([last]).collect());
+    let with = without.iter().map(|subset| subset.iter().copied().chain([last]).collect());
     without.iter().cloned().chain(with).collect()
 }

@@ -94,12 +94,7 @@ pub struct Setting {
 impl Setting {
     /// The policy with every parameter at its default.
     pub fn new(policy: &str, budget: usize) -> Setting {
-        Setting {
-            policy: policy.to_string(),
-            budget,
-            params: BTreeMap::new(),
-            seed: 1,
-        }
+        Setting { policy: policy.to_string(), budget, params: BTreeMap::new(), seed: 1 }
     }
 
     /// The same setting with one parameter given.
@@ -112,10 +107,7 @@ impl Setting {
     pub fn count(&self, name: &str, default: usize) -> usize {
         match self.params.get(name) {
             None => default,
-            Some(value) => value
-                .as_u64()
-                .unwrap_or_else(|| panic!("{name} is {value}, not a count"))
-                as usize,
+            Some(value) => value.as_u64().unwrap_or_else(|| panic!("{name} is {value}, not a count")) as usize,
         }
     }
 
@@ -123,9 +115,7 @@ impl Setting {
     pub fn number(&self, name: &str, default: f64) -> f64 {
         match self.params.get(name) {
             None => default,
-            Some(value) => value
-                .as_f64()
-                .unwrap_or_else(|| panic!("{name} is {value}, not a number")),
+            Some(value) => value.as_f64().unwrap_or_else(|| panic!("{name} is {value}, not a number")),
         }
     }
 
@@ -133,10 +123,7 @@ impl Setting {
     pub fn word(&self, name: &str, default: &str) -> String {
         match self.params.get(name) {
             None => default.to_string(),
-            Some(value) => value
-                .as_str()
-                .unwrap_or_else(|| panic!("{name} is {value}, not a word"))
-                .to_string(),
+            Some(value) => value.as_str().unwrap_or_else(|| panic!("{name} is {value}, not a word")).to_string(),
         }
     }
 }

@@ -28,14 +28,8 @@ impl Measured {
     pub fn of(row: &[f32], kept: &[u32], k: usize, after_first_eviction: bool) -> Measured {
         let weights: Vec<f64> = row.iter().map(|&weight| f64::from(weight)).collect();
         let mut is_kept = vec![false; row.len()];
-        kept.iter()
-            .for_each(|&position| is_kept[position as usize] = true);
-        let hits = |positions: &[usize]| {
-            positions
-                .iter()
-                .filter(|&&position| is_kept[position])
-                .count()
-        };
+        kept.iter().for_each(|&position| is_kept[position as usize] = true);
+        let hits = |positions: &[usize]| positions.iter().filter(|&&position| is_kept[position]).count();
         let heavy = heaviest(row, k);
         let pivotal = above(&weights, 1.0 / row.len() as f64);
         let peaks = above(&weights, 0.1);
@@ -59,19 +53,13 @@ impl Measured {
 pub fn heaviest(row: &[f32], count: usize) -> Vec<usize> {
     let mut positions: Vec<usize> = (0..row.len()).collect();
     // The sort is stable, so equal weights stay in ascending order of position.
-    positions.sort_by(|&left, &right| {
-        row[right]
-            .partial_cmp(&row[left])
-            .expect("no weight is NaN")
-    });
+    positions.sort_by(|&left, &right| row[right].partial_cmp(&row[left]).expect("no weight is NaN"));
     positions.truncate(count);
     positions
 }
 
 fn above(weights: &[f64], limit: f64) -> Vec<usize> {
-    (0..weights.len())
-        .filter(|&position| weights[position] > limit)
-        .collect()
+    (0..weights.len()).filter(|&position| weights[position] > limit).collect()
 }
 
 fn sum(numbers: impl Iterator<Item = f64>) -> f64 {
@@ -108,23 +96,12 @@ impl Outcome {
     /// Sums up the steps.
     pub fn new(steps: Vec<StepOutcome>) -> Outcome {
         let kept = steps.last().map_or(Vec::new(), |step| step.kept.clone());
-        let masses = steps
-            .iter()
-            .filter_map(|step| step.measured.as_ref())
-            .map(|row| row.mass)
-            .collect();
-        Outcome {
-            steps,
-            kept,
-            masses,
-        }
+        let masses = steps.iter().filter_map(|step| step.measured.as_ref()).map(|row| row.mass).collect();
+        Outcome { steps, kept, masses }
     }
 
     fn rows(&self) -> Vec<&Measured> {
-        self.steps
-            .iter()
-            .filter_map(|step| step.measured.as_ref())
-            .collect()
+        self.steps.iter().filter_map(|step| step.measured.as_ref()).collect()
     }
 
     fn mean_over_rows(&self, figure: impl Fn(&Measured) -> f64) -> Option<f64> {
@@ -143,29 +120,20 @@ impl Outcome {
 
     /// The same over the rows that came after the first eviction.
     pub fn retained_mass_full(&self) -> Option<f64> {
-        let late = self
-            .rows()
-            .into_iter()
-            .filter(|row| row.after_first_eviction);
+        let late = self.rows().into_iter().filter(|row| row.after_first_eviction);
         mean(&late.map(|row| row.mass).collect::<Vec<f64>>())
     }
 
     /// Kept heaviest positions over all heaviest positions.
     pub fn heavy_recall(&self) -> Option<f64> {
         let rows = self.rows();
-        ratio(
-            rows.iter().map(|row| row.heavy_hits).sum(),
-            rows.iter().map(|row| row.heavy_possible).sum(),
-        )
+        ratio(rows.iter().map(|row| row.heavy_hits).sum(), rows.iter().map(|row| row.heavy_possible).sum())
     }
 
     /// Kept pivotal positions over all pivotal positions.
     pub fn pivotal_hit_rate(&self) -> Option<f64> {
         let rows = self.rows();
-        ratio(
-            rows.iter().map(|row| row.pivotal_hits).sum(),
-            rows.iter().map(|row| row.pivotal_possible).sum(),
-        )
+        ratio(rows.iter().map(|row| row.pivotal_hits).sum(), rows.iter().map(|row| row.pivotal_possible).sum())
     }
 
     /// The share of rows in which a position with more than a tenth is not kept.
@@ -190,30 +158,17 @@ impl Outcome {
 
     /// The mean number of positions held after a step.
     pub fn mean_kept(&self) -> Option<f64> {
-        mean(
-            &self
-                .steps
-                .iter()
-                .map(|step| step.kept.len() as f64)
-                .collect::<Vec<f64>>(),
-        )
+        mean(&self.steps.iter().map(|step| step.kept.len() as f64).collect::<Vec<f64>>())
     }
 
     /// The largest number of positions held after a step.
     pub fn peak_kept(&self) -> usize {
-        self.steps
-            .iter()
-            .map(|step| step.kept.len())
-            .max()
-            .unwrap_or(0)
+        self.steps.iter().map(|step| step.kept.len()).max().unwrap_or(0)
     }
 
     /// Steps in which something was evicted.
     pub fn eviction_calls(&self) -> usize {
-        self.steps
-            .iter()
-            .filter(|step| !step.victims.is_empty())
-            .count()
+        self.steps.iter().filter(|step| !step.victims.is_empty()).count()
     }
 
     /// Positions evicted in all.

@@ -76,10 +76,7 @@ impl Policy for ScissorhandsPaper {
         };
         for (position, weight) in seen.pairs() {
             let high = weight > threshold;
-            self.was_low
-                .get_mut(&position)
-                .expect("admitted")
-                .push(!high);
+            self.was_low.get_mut(&position).expect("admitted").push(!high);
         }
     }
 
@@ -111,10 +108,7 @@ impl Policy for ScissorhandsPaper {
 fn drop_amount(setting: &Setting) -> usize {
     match setting.params.get("drop") {
         None => percent_of(setting.budget, "50"),
-        Some(Value::String(text)) => percent_of(
-            setting.budget,
-            text.strip_suffix('%').expect("a share ends in %"),
-        ),
+        Some(Value::String(text)) => percent_of(setting.budget, text.strip_suffix('%').expect("a share ends in %")),
         Some(_) => setting.count("drop", 1),
     }
 }
@@ -122,9 +116,7 @@ fn drop_amount(setting: &Setting) -> usize {
 /// In whole numbers, so that 33.3 % is what it says.
 fn percent_of(budget: usize, percent: &str) -> usize {
     let (whole, fraction) = percent.split_once('.').unwrap_or((percent, ""));
-    let digits: u128 = format!("{whole}{fraction}")
-        .parse()
-        .expect("a share is a decimal number");
+    let digits: u128 = format!("{whole}{fraction}").parse().expect("a share is a decimal number");
     let hundred = 100 * 10_u128.pow(fraction.len() as u32);
     ((budget as u128 * digits / hundred) as usize).max(1)
 }

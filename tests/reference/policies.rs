@@ -15,25 +15,15 @@ pub fn build(setting: &Setting) -> Box<dyn Policy> {
     match setting.policy.as_str() {
         "full" => Box::new(Full),
         "sliding-window" => Box::new(StreamingLlm { sinks: None }),
-        "streaming-llm" => Box::new(StreamingLlm {
-            sinks: Some(setting.count("sinks", 4)),
-        }),
+        "streaming-llm" => Box::new(StreamingLlm { sinks: Some(setting.count("sinks", 4)) }),
         "random" => Box::new(Random {
             sinks: setting.count("sinks", 4),
             recent_window,
             generator: Generator::seeded(setting.seed),
         }),
-        "h2o" => Box::new(H2o {
-            score: HashMap::new(),
-            recent_window,
-        }),
-        "scissorhands" => Box::new(Scissorhands {
-            votes: HashMap::new(),
-            recent_window,
-        }),
-        "tova" => Box::new(Tova {
-            last: HashMap::new(),
-        }),
+        "h2o" => Box::new(H2o { score: HashMap::new(), recent_window }),
+        "scissorhands" => Box::new(Scissorhands { votes: HashMap::new(), recent_window }),
+        "tova" => Box::new(Tova { last: HashMap::new() }),
         "snapkv" => Box::new(SnapKv::new(setting, None)),
         "pyramidkv" => Box::new(SnapKv::new(setting, Some(pyramid_share(setting)))),
         "decay" => Box::new(Decay::new(setting)),
@@ -49,20 +39,10 @@ pub fn outside_window(kept: &[u32], recent_window: usize) -> Vec<u32> {
 
 /// The `count` candidates with the lowest score; of equal ones the lower position goes first.
 pub fn lowest(candidates: &[u32], count: usize, score: impl Fn(u32) -> f64) -> Vec<u32> {
-    assert!(
-        count <= candidates.len(),
-        "{count} of {} candidates",
-        candidates.len()
-    );
-    let mut ranked: Vec<(f64, u32)> = candidates
-        .iter()
-        .map(|&position| (score(position), position))
-        .collect();
+    assert!(count <= candidates.len(), "{count} of {} candidates", candidates.len());
+    let mut ranked: Vec<(f64, u32)> = candidates.iter().map(|&position| (score(position), position)).collect();
     ranked.sort_by(|left, right| left.partial_cmp(right).expect("no score is NaN"));
-    ranked[..count]
-        .iter()
-        .map(|&(_, position)| position)
-        .collect()
+    ranked[..count].iter().map(|&(_, position)| position).collect()
 }
 
 struct Full;
@@ -85,11 +65,7 @@ struct StreamingLlm {
 impl Policy for StreamingLlm {
     fn choose(&mut self, kept: &[u32], budget: usize) -> Vec<u32> {
         let sinks = self.sinks.unwrap_or(0);
-        let oldest_first: Vec<u32> = kept
-            .iter()
-            .copied()
-            .filter(|&position| position as usize >= sinks)
-            .collect();
+        let oldest_first: Vec<u32> = kept.iter().copied().filter(|&position| position as usize >= sinks).collect();
         oldest_first[..kept.len() - budget].to_vec()
     }
 
@@ -138,11 +114,7 @@ impl Policy for H2o {
     }
 
     fn choose(&mut self, kept: &[u32], budget: usize) -> Vec<u32> {
-        lowest(
-            &outside_window(kept, self.recent_window),
-            kept.len() - budget,
-            |position| self.score[&position],
-        )
+        lowest(&outside_window(kept, self.recent_window), kept.len() - budget, |position| self.score[&position])
     }
 
     fn forget(&mut self, position: u32) {
@@ -174,11 +146,7 @@ impl Policy for Scissorhands {
 
     fn choose(&mut self, kept: &[u32], budget: usize) -> Vec<u32> {
         let votes = |position| f64::from(self.votes[&position]);
-        lowest(
-            &outside_window(kept, self.recent_window),
-            kept.len() - budget,
-            votes,
-        )
+        lowest(&outside_window(kept, self.recent_window), kept.len() - budget, votes)
     }
 
     fn forget(&mut self, position: u32) {
@@ -203,11 +171,7 @@ impl Policy for Tova {
     }
 
     fn choose(&mut self, kept: &[u32], budget: usize) -> Vec<u32> {
-        let rank = |position| {
-            self.last
-                .get(&position)
-                .map_or(f64::INFINITY, |&weight| f64::from(weight))
-        };
+        let rank = |position| self.last.get(&position).map_or(f64::INFINITY, |&weight| f64::from(weight));
         lowest(kept, kept.len() - budget, rank)
     }
 
@@ -216,10 +180,6 @@ impl Policy for Tova {
     }
 
     fn probe(&self, name: &str, position: u32) -> Option<f64> {
-        (name == "lastAttentionOf").then(|| {
-            self.last
-                .get(&position)
-                .map_or(-1.0, |&weight| f64::from(weight))
-        })
+        (name == "lastAttentionOf").then(|| self.last.get(&position).map_or(-1.0, |&weight| f64::from(weight)))
     }
 }

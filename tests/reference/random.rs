@@ -9,9 +9,7 @@ impl Generator {
     /// The generator of `seed`.
     pub fn seeded(seed: u32) -> Generator {
         let mut state = seed;
-        Generator {
-            words: [0; 4].map(|_: u32| splitmix32(&mut state)),
-        }
+        Generator { words: [0; 4].map(|_: u32| splitmix32(&mut state)) }
     }
 
     /// The next 32 bits.
@@ -82,10 +80,7 @@ fn row_of(step: usize, heavy: &[usize]) -> Vec<f32> {
         *weight += 0.05 / step as f64;
     }
     let total = sum(&weights);
-    weights
-        .iter()
-        .map(|weight| (weight / total) as f32)
-        .collect()
+    weights.iter().map(|weight| (weight / total) as f32).collect()
 }
 
 fn add_sinks(weights: &mut [f64]) {
@@ -100,9 +95,7 @@ fn add_sinks(weights: &mut [f64]) {
 fn add_local_band(weights: &mut [f64]) {
     let step = weights.len();
     let mass = if step < 128 { 0.55 + 0.25 } else { 0.55 };
-    let heights: Vec<f64> = (1..=step.min(64))
-        .map(|distance| (65 - distance) as f64)
-        .collect();
+    let heights: Vec<f64> = (1..=step.min(64)).map(|distance| (65 - distance) as f64).collect();
     let total = sum(&heights);
     for (index, height) in heights.iter().enumerate() {
         let distance = index + 1;
@@ -112,9 +105,7 @@ fn add_local_band(weights: &mut [f64]) {
 
 /// `heavy` is empty before the first draw.
 fn add_heavy_hitters(weights: &mut [f64], heavy: &[usize]) {
-    let harmonic: Vec<f64> = (0..heavy.len())
-        .map(|rank| 1.0 / (rank + 1) as f64)
-        .collect();
+    let harmonic: Vec<f64> = (0..heavy.len()).map(|rank| 1.0 / (rank + 1) as f64).collect();
     let total = sum(&harmonic);
     for (rank, &position) in heavy.iter().enumerate() {
         weights[position] += (0.25 / (rank + 1) as f64) / total;
@@ -132,11 +123,7 @@ fn sum(numbers: &[f64]) -> f64 {
 /// FNV-1a 32 over the little-endian bytes of the rows, one after the other.
 pub fn fnv1a_of_rows(rows: &[Vec<f32>]) -> u32 {
     let mut hash = 0x811c_9dc5_u32;
-    for byte in rows
-        .iter()
-        .flatten()
-        .flat_map(|weight| weight.to_le_bytes())
-    {
+    for byte in rows.iter().flatten().flat_map(|weight| weight.to_le_bytes()) {
         hash = (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
     }
     hash

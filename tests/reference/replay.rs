@@ -6,38 +6,18 @@ use super::{Rows, SelfKind, Setting, future};
 
 /// Replays `rows` under `setting`. `k` is how many heaviest positions recall counts; `renormalized`
 /// shows the policy its kept weights divided by their sum.
-pub fn replay(
-    rows: &Rows,
-    kind: SelfKind,
-    setting: &Setting,
-    k: usize,
-    renormalized: bool,
-) -> Outcome {
+pub fn replay(rows: &Rows, kind: SelfKind, setting: &Setting, k: usize, renormalized: bool) -> Outcome {
     match setting.policy.as_str() {
         "oracle" => replay_oracle(rows, kind, setting.budget, k),
-        "optimal" => replay_through(
-            rows,
-            kind,
-            future::optimal(rows, kind, setting.budget),
-            setting.budget,
-            k,
-        ),
-        "future-greedy" => {
-            replay_through(rows, kind, future::greedy(rows, kind), setting.budget, k)
-        }
+        "optimal" => replay_through(rows, kind, future::optimal(rows, kind, setting.budget), setting.budget, k),
+        "future-greedy" => replay_through(rows, kind, future::greedy(rows, kind), setting.budget, k),
         _ => Lane::new(Cache::new(setting), kind, setting.budget).replay(rows, k, renormalized),
     }
 }
 
 /// The bounds that know the future evict too, but see no rows: the view of a policy is nothing to
 /// them.
-fn replay_through(
-    rows: &Rows,
-    kind: SelfKind,
-    knowing: future::Knowing,
-    budget: usize,
-    k: usize,
-) -> Outcome {
+fn replay_through(rows: &Rows, kind: SelfKind, knowing: future::Knowing, budget: usize, k: usize) -> Outcome {
     Lane::new(Cache::with_policy(Box::new(knowing)), kind, budget).replay(rows, k, false)
 }
 
@@ -56,12 +36,7 @@ impl Lane {
             cache.admit(0);
         }
         let budget = cache.policy.own_budget().unwrap_or(budget);
-        Lane {
-            cache,
-            kind,
-            budget,
-            steps: Vec::new(),
-        }
+        Lane { cache, kind, budget, steps: Vec::new() }
     }
 
     fn replay(mut self, rows: &Rows, k: usize, renormalized: bool) -> Outcome {
@@ -75,10 +50,7 @@ impl Lane {
     pub fn step(&mut self, row: Option<&[f32]>, k: usize, renormalized: bool) {
         let step = self.kind.step_at(self.steps.len());
         let row_length = self.kind.row_length(step);
-        assert!(
-            row.is_none_or(|row| row.len() == row_length),
-            "step {step} has {row_length} weights"
-        );
+        assert!(row.is_none_or(|row| row.len() == row_length), "step {step} has {row_length} weights");
         if self.kind == SelfKind::Included {
             self.cache.admit(step as u32);
         }
@@ -90,11 +62,7 @@ impl Lane {
             self.cache.admit(step as u32);
         }
         let victims = self.cache.evict(self.budget);
-        self.steps.push(StepOutcome {
-            kept: self.cache.kept.clone(),
-            victims,
-            measured,
-        });
+        self.steps.push(StepOutcome { kept: self.cache.kept.clone(), victims, measured });
     }
 
     fn measure(&self, row: &[f32], k: usize) -> Measured {
@@ -110,10 +78,7 @@ impl Lane {
 
 /// What the policy sees of a row; `None` where a renormalised view has nothing to divide by.
 fn view(row: &[f32], kept: &[u32], renormalized: bool) -> Option<Vec<f32>> {
-    let weights: Vec<f32> = kept
-        .iter()
-        .map(|&position| row[position as usize])
-        .collect();
+    let weights: Vec<f32> = kept.iter().map(|&position| row[position as usize]).collect();
     if !renormalized {
         return Some(weights);
     }
@@ -121,12 +86,7 @@ fn view(row: &[f32], kept: &[u32], renormalized: bool) -> Option<Vec<f32>> {
     for &weight in &weights {
         total += f64::from(weight);
     }
-    (total > 0.0).then(|| {
-        weights
-            .iter()
-            .map(|&weight| (f64::from(weight) / total) as f32)
-            .collect()
-    })
+    (total > 0.0).then(|| weights.iter().map(|&weight| (f64::from(weight) / total) as f32).collect())
 }
 
 /// The bound that picks anew for each row: nothing is ever evicted, the heaviest positions are
@@ -136,24 +96,13 @@ fn replay_oracle(rows: &Rows, kind: SelfKind, budget: usize, k: usize) -> Outcom
         SelfKind::Excluded => budget,
         SelfKind::Included => budget + 1,
     };
-    Outcome::new(
-        rows.iter()
-            .map(|row| oracle_step(row.as_deref(), held, k))
-            .collect(),
-    )
+    Outcome::new(rows.iter().map(|row| oracle_step(row.as_deref(), held, k)).collect())
 }
 
 fn oracle_step(row: Option<&[f32]>, held: usize, k: usize) -> StepOutcome {
     let row_or_nothing = row.unwrap_or(&[]);
-    let mut kept: Vec<u32> = heaviest(row_or_nothing, held)
-        .into_iter()
-        .map(|position| position as u32)
-        .collect();
+    let mut kept: Vec<u32> = heaviest(row_or_nothing, held).into_iter().map(|position| position as u32).collect();
     kept.sort();
     let measured = row.map(|row| Measured::of(row, &kept, k, row.len() > held));
-    StepOutcome {
-        kept,
-        victims: Vec::new(),
-        measured,
-    }
+    StepOutcome { kept, victims: Vec::new(), measured }
 }

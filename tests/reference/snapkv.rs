@@ -40,10 +40,7 @@ impl SnapKv {
     /// For each slot the highest window score within half a kernel of it.
     fn pooled_scores(&self, kept: &[u32]) -> HashMap<u32, f64> {
         let reach = self.pool_kernel / 2;
-        let scores: Vec<f64> = kept
-            .iter()
-            .map(|&position| self.window_score(position))
-            .collect();
+        let scores: Vec<f64> = kept.iter().map(|&position| self.window_score(position)).collect();
         let mut pooled = HashMap::new();
         for (slot, &position) in kept.iter().enumerate() {
             let first = slot.saturating_sub(reach);
@@ -70,11 +67,7 @@ impl Policy for SnapKv {
 
     fn choose(&mut self, kept: &[u32], budget: usize) -> Vec<u32> {
         let pooled = self.pooled_scores(kept);
-        lowest(
-            &outside_window(kept, self.recent_window),
-            kept.len() - budget,
-            |position| pooled[&position],
-        )
+        lowest(&outside_window(kept, self.recent_window), kept.len() - budget, |position| pooled[&position])
     }
 
     fn forget(&mut self, position: u32) {
@@ -105,7 +98,6 @@ pub fn pyramid_share(setting: &Setting) -> usize {
     let layer = setting.count("layer", 0) as f64;
     let ratio = setting.number("pyramidRatio", 4.0);
     let twice = 2.0 * setting.budget as f64;
-    let share =
-        twice * (ratio * (layers - 1.0) - layer * (ratio - 1.0)) / ((ratio + 1.0) * (layers - 1.0));
+    let share = twice * (ratio * (layers - 1.0) - layer * (ratio - 1.0)) / ((ratio + 1.0) * (layers - 1.0));
     (share.floor() as usize).max(setting.count("recentWindow", 32) + 1)
 }

@@ -10,10 +10,7 @@ use super::cache::Cache;
 pub fn run_vector_file(json: &Value) -> Vec<String> {
     let policy = policy_name(&json["policy"]);
     let cases = json["cases"].as_array().expect("a vector file has cases");
-    cases
-        .iter()
-        .flat_map(|case| run_case(policy, case))
-        .collect()
+    cases.iter().flat_map(|case| run_case(policy, case)).collect()
 }
 
 /// `kv-cache/scissorhands` and `scissorhands` name the same policy.
@@ -28,12 +25,7 @@ fn run_case(policy: &str, case: &Value) -> Vec<String> {
     let mut cache = Cache::new(&setting);
     cache.admit(0);
     let mut differences = Vec::new();
-    for (index, step) in case["steps"]
-        .as_array()
-        .expect("a case has steps")
-        .iter()
-        .enumerate()
-    {
+    for (index, step) in case["steps"].as_array().expect("a case has steps").iter().enumerate() {
         let answer = run_step(&mut cache, &setting, step);
         if let Some(difference) = compare(&answer, step) {
             differences.push(format!("{policy}: {name}: step {index}: {difference}"));
@@ -47,13 +39,9 @@ fn setting_of(policy: &str, case: &Value) -> Setting {
     Setting {
         policy: policy.to_string(),
         // `full` has no budget, so a case may leave it out.
-        budget: params.get("budget").map_or(usize::MAX, |budget| {
-            budget.as_u64().expect("a count") as usize
-        }),
+        budget: params.get("budget").map_or(usize::MAX, |budget| budget.as_u64().expect("a count") as usize),
         params: params.into_iter().collect(),
-        seed: case
-            .get("seed")
-            .map_or(1, |seed| seed.as_u64().expect("a seed") as u32),
+        seed: case.get("seed").map_or(1, |seed| seed.as_u64().expect("a seed") as u32),
     }
 }
 
@@ -67,20 +55,13 @@ fn run_step(cache: &mut Cache, setting: &Setting, step: &Value) -> Value {
         "keptCount" => Value::from(cache.kept.len()),
         "sinkCount" => Value::from(cache.policy.sink_count().expect("a policy with sinks")),
         "effectiveBudget" => Value::from(cache.policy.own_budget().unwrap_or(setting.budget)),
-        probe => Value::from(
-            cache
-                .probe(probe, first() as u32)
-                .unwrap_or_else(|| panic!("no probe {probe}")),
-        ),
+        probe => Value::from(cache.probe(probe, first() as u32).unwrap_or_else(|| panic!("no probe {probe}"))),
     }
 }
 
 fn decode_step(cache: &mut Cache, position: u32, attention: &Value) -> Value {
     if let Some(weights) = attention.as_array() {
-        let weights = weights
-            .iter()
-            .map(|weight| weight.as_f64().expect("a weight is a number") as f32)
-            .collect();
+        let weights = weights.iter().map(|weight| weight.as_f64().expect("a weight is a number") as f32).collect();
         // A row of a trace without self attention has one weight for each earlier position.
         cache.observe(position as usize, weights);
     }
@@ -90,22 +71,13 @@ fn decode_step(cache: &mut Cache, position: u32, attention: &Value) -> Value {
 
 fn compare(answer: &Value, step: &Value) -> Option<String> {
     let expected = step.get("expect")?;
-    (!same(answer, expected))
-        .then(|| format!("{} answers {answer}, expected {expected}", step["call"]))
+    (!same(answer, expected)).then(|| format!("{} answers {answer}, expected {expected}", step["call"]))
 }
 
 /// Equal, where 1 and 1.0 are the same number.
 fn same(left: &Value, right: &Value) -> bool {
     match (left.as_array(), right.as_array()) {
-        (Some(left), Some(right)) => {
-            left.len() == right.len() && left.iter().zip(right).all(|(l, r)| same(l, r))
-        }
-        _ => {
-            left == right
-                || left
-                    .as_f64()
-                    .zip(right.as_f64())
-                    .is_some_and(|(left, right)| left == right)
-        }
+        (Some(left), Some(right)) => left.len() == right.len() && left.iter().zip(right).all(|(l, r)| same(l, r)),
+        _ => left == right || left.as_f64().zip(right.as_f64()).is_some_and(|(left, right)| left == right),
     }
 }
