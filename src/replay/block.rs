@@ -67,7 +67,6 @@ impl StepBlock {
 /// Reads the rows of a cache's query heads side by side.
 pub(super) struct Feed<'a> {
     source: &'a dyn Source,
-    streams: &'a [usize],
     readers: Vec<Box<dyn RowReader>>,
     kind: SelfAttention,
     next: Position,
@@ -76,10 +75,10 @@ pub(super) struct Feed<'a> {
 
 impl<'a> Feed<'a> {
     /// Opens the streams of a cache; at most `steps` rows are read.
-    pub(super) fn open(source: &'a dyn Source, cache: &'a CachePlan, steps: usize) -> Result<Feed<'a>> {
+    pub(super) fn open(source: &'a dyn Source, cache: &CachePlan, steps: usize) -> Result<Feed<'a>> {
         let readers = cache.streams.iter().map(|stream| source.open(*stream)).collect::<Result<Vec<_>>>()?;
         let kind = source.info().self_attention;
-        Ok(Feed { source, streams: &cache.streams, readers, kind, next: kind.first_step(), left: steps })
+        Ok(Feed { source, readers, kind, next: kind.first_step(), left: steps })
     }
 
     /// Replaces the block's steps by the next ones; none means the end.

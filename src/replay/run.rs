@@ -22,6 +22,16 @@ pub enum ViewKind {
     Renormalized,
 }
 
+impl ViewKind {
+    /// The word used in reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            ViewKind::Raw => "raw",
+            ViewKind::Renormalized => "renormalized",
+        }
+    }
+}
+
 /// What to do with a row that holds a negative weight or no number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
 pub enum BadRows {

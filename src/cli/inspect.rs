@@ -1,0 +1,123 @@
+//! `kvsim inspect`: what is in a trace.
+
+use super::output::Output;
+use super::progress::Progress;
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use kvsim::inspect::{StreamFigures, inspect_stream};
+use kvsim::report::text_table::TextTable;
+use kvsim::trace::formats;
+use kvsim::trace::{Source, TraceInfo};
+use serde_json::json;
+use std::ffi::OsString;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Say what is in a trace
+///
+/// Streams, rows, stored type, metadata; for each stream the row sums, the share of weights that
+/// are zero, and the shares of mass on the first four positions, on the newest 64 and on the token
+/// itself.
+#[derive(Args)]
+#[command(after_help = "Example:\n  kvsim inspect traces/smollm2-prose-512.safetensors")]
+pub struct InspectArgs {
+    /// A trace file, a built-in name, or - for JSON lines on standard input
+    #[arg(value_name = "TRACE")]
+    trace: OsString,
+
+    /// Output format
+    #[arg(short, long, value_enum, default_value = "text")]
+    format: Format,
+
+    /// No progress bar
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Format {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+}
+
+impl InspectArgs {
+    pub fn run(&self) -> Result<ExitCode> {
+        let source = formats::open(&self.trace)?;
+        let figures = self.figures(&*source)?;
+        let text = match self.format {
+            Format::Text => text(source.info(), &figures),
+            Format::Json => json(source.info(), &figures),
+        };
+        let mut output = Output::open(None)?;
+        output.write_all(text.as_bytes())?;
+        output.finish()?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn figures(&self, source: &dyn Source) -> Result<Vec<StreamFigures>> {
+        let rows = source.info().streams.iter().map(|stream| stream.rows as u64).sum();
+        let progress = Progress::new(rows, self.quiet);
+        let add = |rows| progress.add(rows);
+        let streams = 0..source.info().streams.len();
+        Ok(streams.map(|stream| inspect_stream(source, stream, &add)).collect::<Result<_, _>>()?)
+    }
+}
+
+fn text(info: &TraceInfo, figures: &[StreamFigures]) -> String {
+    let mut text = format!(
+        "{}: {}, self {}, {} positions, {} streams\n",
+        info.name,
+        info.format,
+        info.self_attention.word(),
+        info.positions,
+        info.streams.len()
+    );
+    text.extend(info.metadata.iter().map(|(key, value)| format!("  {key}: {value}\n")));
+    text.push('\n');
+    text.push_str(&table(figures).aligned());
+    for stream in figures {
+        text.extend(stream.warnings.iter().map(|warning| format!("\nwarning: stream {}: {warning}", stream.stream)));
+    }
+    text.trim_end().to_owned() + "\n"
+}
+
+fn table(figures: &[StreamFigures]) -> TextTable {
+    let names = [
+        "stream", "rows", "dtype", "null", "bad", "sum min", "sum mean", "sum max", "zeros", "first 4", "last 64",
+        "self",
+    ];
+    let number = |figure: Option<f64>| figure.map_or("-".to_owned(), |figure| format!("{figure:.6}"));
+    let row = |stream: &StreamFigures| {
+        let words = [stream.stream.clone(), stream.rows.to_string(), stream.dtype.to_owned()];
+        let counts = [stream.null_rows.to_string(), stream.bad_rows.to_string()];
+        let shares = [
+            stream.row_sum_min,
+            stream.row_sum_mean,
+            stream.row_sum_max,
+            stream.zeros,
+            stream.first_4,
+            stream.last_64,
+            stream.on_self,
+        ];
+        words.into_iter().chain(counts).chain(shares.map(number)).collect()
+    };
+    TextTable {
+        header: names.map(str::to_owned).to_vec(),
+        rows: figures.iter().map(row).collect(),
+        right: (0..names.len()).map(|column| ![0, 2].contains(&column)).collect(),
+    }
+}
+
+fn json(info: &TraceInfo, figures: &[StreamFigures]) -> String {
+    let value = json!({
+        "trace": info.name,
+        "format": info.format,
+        "self": info.self_attention.word(),
+        "positions": info.positions,
+        "metadata": info.metadata,
+        "streams": figures,
+    });
+    format!("{value:#}\n")
+}

@@ -1,0 +1,82 @@
+//! The command line: one small file per command. Arguments become checked plans here; the work is
+//! the library's.
+
+mod generate;
+mod inspect;
+mod list;
+mod output;
+mod parameters;
+mod plan;
+mod policies;
+mod progress;
+mod replay;
+mod table;
+mod vectors;
+
+use clap::{Parser, Subcommand};
+use kvsim::error::Error;
+use std::process::ExitCode;
+
+/// If I cap the KV cache, which tokens should I forget, and what do I lose?
+///
+/// kvsim replays recorded attention through KV-cache eviction policies, across budgets and
+/// recent-window sizes, in one pass, and reports what each would have kept.
+#[derive(Parser)]
+#[command(
+    version,
+    max_term_width = 100,
+    after_help = "Examples:\n  \
+        kvsim replay --policy scissorhands --budget 512\n  \
+        kvsim replay trace.safetensors --budget 5%,10%,20%\n  \
+        kvsim policies\n\n\
+        Exit status: 0 done, 1 bad data or I/O, 2 usage."
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Replay traces through policies and report what each retained
+    Replay(Box<replay::ReplayArgs>),
+    /// Turn replay results into a comparison table
+    Table(table::TableArgs),
+    /// Write a synthetic trace to a file
+    Generate(generate::GenerateArgs),
+    /// Say what is in a trace
+    Inspect(inspect::InspectArgs),
+    /// Check policies against files of recorded decisions
+    Vectors(vectors::VectorsArgs),
+    /// List the policies, their parameters and what they cost
+    Policies(policies::PoliciesArgs),
+}
+
+impl Cli {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// Whatever stops it; [`exit_code`] tells what to exit with.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
+        match self.command {
+            Command::Replay(args) => args.run(),
+            Command::Table(args) => args.run(),
+            Command::Generate(args) => args.run(),
+            Command::Inspect(args) => args.run(),
+            Command::Vectors(args) => args.run(),
+            Command::Policies(args) => args.run(),
+        }
+    }
+}
+
+/// 2 for a request that makes no sense, 1 for anything else.
+pub fn exit_code(error: &anyhow::Error) -> ExitCode {
+    let usage = error.chain().any(|cause| matches!(cause.downcast_ref(), Some(Error::Usage(_))));
+    ExitCode::from(if usage { 2 } else { 1 })
+}
+
+/// Whether whoever read our output has left, which is no error of ours.
+pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let closed = |cause: &std::io::Error| cause.kind() == std::io::ErrorKind::BrokenPipe;
+    error.chain().any(|cause| cause.downcast_ref::<std::io::Error>().is_some_and(closed))
+}

@@ -1,0 +1,124 @@
+//! Where output goes: standard output, or a file that appears whole or not at all.
+
+use anyhow::{Context, Result};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
+
+/// An output that was opened before the work began.
+pub struct Output {
+    target: Target,
+}
+
+enum Target {
+    Stdout(BufWriter<std::io::Stdout>),
+    /// Written beside its place and moved there at the end.
+    Whole {
+        file: Box<BufWriter<NamedTempFile>>,
+        path: PathBuf,
+    },
+    /// A device or a pipe, which cannot be replaced.
+    Direct {
+        file: BufWriter<File>,
+        path: PathBuf,
+    },
+}
+
+impl Output {
+    /// Opens standard output, or the file at `path`.
+    ///
+    /// # Errors
+    /// When the file could not be written.
+    pub fn open(path: Option<&Path>) -> Result<Output> {
+        let target = match path {
+            None => Target::Stdout(BufWriter::new(std::io::stdout())),
+            Some(path) => open_file(path).with_context(|| format!("cannot write {:?}", path.display()))?,
+        };
+        Ok(Output { target })
+    }
+
+    /// Puts everything in place.
+    ///
+    /// # Errors
+    /// When the output refuses; then a file keeps what it was before.
+    pub fn finish(self) -> Result<()> {
+        match self.target {
+            Target::Stdout(mut stdout) => stdout.flush()?,
+            Target::Direct { mut file, path } => file.flush().with_context(|| cannot_write(&path))?,
+            Target::Whole { file, path } => {
+                let file =
+                    file.into_inner().map_err(|error| error.into_error()).with_context(|| cannot_write(&path))?;
+                file.persist(&path).map_err(|error| error.error).with_context(|| cannot_write(&path))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.writer().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.writer().flush()
+    }
+}
+
+impl Output {
+    fn writer(&mut self) -> &mut dyn Write {
+        match &mut self.target {
+            Target::Stdout(stdout) => stdout,
+            Target::Whole { file, .. } => file,
+            Target::Direct { file, .. } => file,
+        }
+    }
+}
+
+fn cannot_write(path: &Path) -> String {
+    format!("cannot write {:?}", path.display())
+}
+
+fn open_file(path: &Path) -> std::io::Result<Target> {
+    // A link keeps pointing where it does: what it points at is replaced.
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    match std::fs::metadata(&path) {
+        Ok(found) if found.is_dir() => Err(std::io::Error::other("it is a directory")),
+        Ok(found) if !found.is_file() => {
+            let file = BufWriter::new(File::options().write(true).open(&path)?);
+            Ok(Target::Direct { file, path })
+        }
+        _ => open_beside(path),
+    }
+}
+
+fn open_beside(path: PathBuf) -> std::io::Result<Target> {
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".kvsim-");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    let file = builder.tempfile_in(folder)?;
+    Ok(Target::Whole { file: Box::new(BufWriter::with_capacity(1 << 16, file)), path })
+}
+
+/// Reads a whole file, or standard input where the name is `-`.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn read_input(path: &Path) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if path == Path::new("-") {
+        std::io::Read::read_to_end(&mut std::io::stdin(), &mut bytes).context("cannot read standard input")?;
+    } else {
+        bytes = std::fs::read(path).with_context(|| format!("cannot read {:?}", path.display()))?;
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,342 @@
+//! The table of report columns: name, unit, meaning, which direction is better, how to compute.
+//!
+//! Every output format, `kvsim table`, and the documentation follow from it. A new metric is a line
+//! here (and what it counts in the tally).
+
+use super::cell::Cell;
+use super::line::Line;
+use crate::policy::parameter::{PARAMETERS, Parameter, Value};
+
+/// A column of the report.
+#[derive(Clone, Copy)]
+pub struct Column {
+    /// Name in CSV and JSON.
+    pub name: &'static str,
+    /// What it counts in.
+    pub unit: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// What part it plays.
+    pub role: Role,
+    value: Compute,
+}
+
+/// The part that a column plays.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// Says which line this is.
+    Key,
+    /// A figure of merit; shown in tables for people.
+    Figure(Better),
+    /// A figure that describes, without better or worse.
+    Plain,
+    /// A sum or count behind the means: results merge exactly from these.
+    Raw,
+}
+
+/// Which direction of a figure is better.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Better {
+    /// More is better.
+    Higher,
+    /// Less is better.
+    Lower,
+}
+
+#[derive(Clone, Copy)]
+enum Compute {
+    /// From a line.
+    Line(fn(&Line<'_>) -> Cell),
+    /// From a line, where a policy ran: a bound has no kept set that it could be told of.
+    Policy(fn(&Line<'_>) -> Cell),
+    /// The value of a parameter.
+    Parameter(&'static Parameter),
+}
+
+impl Column {
+    /// The value of a line in this column.
+    pub fn cell(&self, line: &Line<'_>) -> Cell {
+        match self.value {
+            Compute::Line(compute) => compute(line),
+            Compute::Policy(_) if line.lane.entry.is_bound() => Cell::Blank,
+            Compute::Policy(compute) => compute(line),
+            Compute::Parameter(parameter) => match line.lane.values.get(parameter) {
+                None => Cell::Blank,
+                Some(Value::Count(count)) => Cell::Count(count as u64),
+                Some(Value::Real(real)) => Cell::Real(real),
+            },
+        }
+    }
+}
+
+/// Every column, in the order of the report.
+pub fn columns() -> Vec<Column> {
+    let parameters = PARAMETERS.iter().map(|parameter| Column {
+        name: parameter.column,
+        unit: "",
+        summary: parameter.summary,
+        role: Role::Key,
+        value: Compute::Parameter(parameter),
+    });
+    KEYS.iter().copied().chain(parameters).chain(FIGURES.iter().copied()).collect()
+}
+
+/// The column with this name.
+pub fn find(name: &str) -> Option<Column> {
+    columns().into_iter().find(|column| column.name == name)
+}
+
+const HIGHER: Role = Role::Figure(Better::Higher);
+const LOWER: Role = Role::Figure(Better::Lower);
+
+const fn column(name: &'static str, unit: &'static str, role: Role, value: Compute, summary: &'static str) -> Column {
+    Column { name, unit, summary, role, value }
+}
+
+const KEYS: &[Column] = &[
+    column("trace", "", Role::Key, Compute::Line(|line| text(line.trace)), "the trace"),
+    column("layer", "", Role::Key, Compute::Line(layer), "layer of the stream, `all` where several are combined"),
+    column("head", "", Role::Key, Compute::Line(head), "head of the stream, `all` where several are combined"),
+    column("policy", "", Role::Key, Compute::Line(|line| text(line.lane.entry.name)), "the policy"),
+    column("budget", "positions", Role::Key, Compute::Line(budget), "most positions held between steps"),
+    column(
+        "budget_share",
+        "of positions",
+        Role::Plain,
+        Compute::Line(budget_share),
+        "budget over the trace's positions",
+    ),
+    column(
+        "view",
+        "",
+        Role::Key,
+        Compute::Line(|line| text(line.view)),
+        "what policies saw: raw or renormalized weights",
+    ),
+    column(
+        "heavy_hitters",
+        "positions",
+        Role::Key,
+        Compute::Line(|line| Cell::Count(line.heavy_hitters as u64)),
+        "k of heavy_recall",
+    ),
+];
+
+const FIGURES: &[Column] = &[
+    column("steps", "steps", Role::Plain, Compute::Line(|line| Cell::Count(line.tally.steps)), "steps measured"),
+    column(
+        "retained_mass",
+        "mass per row",
+        HIGHER,
+        Compute::Line(|line| Cell::ratio(line.tally.retained, line.tally.rows)),
+        "mean over rows of the weight on kept positions",
+    ),
+    column(
+        "retained_mass_full",
+        "mass per row",
+        HIGHER,
+        Compute::Line(|line| Cell::ratio(line.tally.retained_full, line.tally.rows_full)),
+        "the same over rows measured after the first eviction",
+    ),
+    column(
+        "heavy_recall",
+        "share",
+        HIGHER,
+        Compute::Policy(|line| Cell::ratio(line.tally.heavy_hits as f64, line.tally.heavy_possible)),
+        "share of each row's k heaviest positions that are kept",
+    ),
+    column(
+        "pivotal_hit_rate",
+        "share",
+        HIGHER,
+        Compute::Policy(|line| Cell::ratio(line.tally.pivotal_hits as f64, line.tally.pivotal_possible)),
+        "share of positions with more than 1 / row length that are kept",
+    ),
+    column(
+        "peak_miss_rate",
+        "share of rows",
+        LOWER,
+        Compute::Policy(|line| Cell::ratio(line.tally.peak_misses as f64, line.tally.rows)),
+        "rows in which a position with weight above 0.1 is not kept",
+    ),
+    column(
+        "broken_row_rate",
+        "share of rows",
+        LOWER,
+        Compute::Line(|line| Cell::ratio(line.tally.broken_rows as f64, line.tally.rows)),
+        "rows that keep less than a tenth of their total",
+    ),
+    column(
+        "row_mass",
+        "mass per row",
+        Role::Plain,
+        Compute::Line(|line| Cell::ratio(line.tally.row_mass, line.tally.rows)),
+        "mean over rows of the weight on all positions",
+    ),
+    column(
+        "min_step_mass",
+        "mass",
+        HIGHER,
+        Compute::Line(|line| line.tally.min_step_mass.into()),
+        "least weight that was kept of a row",
+    ),
+    column(
+        "worst_retained_mass",
+        "mass per row",
+        Role::Plain,
+        Compute::Line(|line| line.worst.map(|(mass, _)| mass).into()),
+        "retained_mass of the weakest stream, where several are combined",
+    ),
+    column("worst_stream", "", Role::Plain, Compute::Line(worst_stream), "the weakest stream"),
+    column(
+        "skipped_rows",
+        "steps",
+        Role::Plain,
+        Compute::Line(|line| Cell::Count(line.tally.skipped_rows)),
+        "steps without usable attention",
+    ),
+    column(
+        "eviction_calls",
+        "calls",
+        Role::Plain,
+        Compute::Policy(|line| Cell::Count(line.tally.eviction_calls)),
+        "times that the policy had to evict",
+    ),
+    column(
+        "evicted",
+        "positions",
+        Role::Plain,
+        Compute::Policy(|line| Cell::Count(line.tally.evicted)),
+        "positions evicted",
+    ),
+    column(
+        "expired",
+        "positions",
+        Role::Plain,
+        Compute::Policy(|line| Cell::Count(line.tally.expired)),
+        "positions that left because no later row can attend to them",
+    ),
+    column(
+        "mean_kept",
+        "positions",
+        Role::Plain,
+        Compute::Policy(|line| Cell::ratio(line.tally.kept_sum as f64, line.tally.all_steps())),
+        "mean over steps of the positions held after eviction",
+    ),
+    column(
+        "peak_kept",
+        "positions",
+        Role::Plain,
+        Compute::Policy(|line| Cell::Count(line.tally.peak_kept)),
+        "most positions held after eviction",
+    ),
+    column(
+        "state_bytes",
+        "bytes",
+        Role::Plain,
+        Compute::Policy(|line| Cell::Count(line.tally.state_bytes)),
+        "policy state and 4 bytes a position, at the most slots held",
+    ),
+    column(
+        "retained_mass_sum",
+        "mass",
+        Role::Raw,
+        Compute::Line(|line| Cell::Real(line.tally.retained)),
+        "sum behind retained_mass",
+    ),
+    column("rows", "rows", Role::Raw, Compute::Line(|line| Cell::Count(line.tally.rows)), "rows behind the means"),
+    column(
+        "retained_mass_full_sum",
+        "mass",
+        Role::Raw,
+        Compute::Line(|line| Cell::Real(line.tally.retained_full)),
+        "sum behind retained_mass_full",
+    ),
+    column(
+        "rows_full",
+        "rows",
+        Role::Raw,
+        Compute::Line(|line| Cell::Count(line.tally.rows_full)),
+        "rows behind retained_mass_full",
+    ),
+    column(
+        "row_mass_sum",
+        "mass",
+        Role::Raw,
+        Compute::Line(|line| Cell::Real(line.tally.row_mass)),
+        "sum behind row_mass",
+    ),
+    column(
+        "heavy_hits",
+        "positions",
+        Role::Raw,
+        Compute::Policy(|line| Cell::Count(line.tally.heavy_hits)),
+        "heavy positions kept",
+    ),
+    column(
+        "heavy_possible",
+        "positions",
+        Role::Raw,
+        Compute::Policy(|line| Cell::Count(line.tally.heavy_possible)),
+        "heavy positions",
+    ),
+    column(
+        "pivotal_hits",
+        "positions",
+        Role::Raw,
+        Compute::Policy(|line| Cell::Count(line.tally.pivotal_hits)),
+        "pivotal positions kept",
+    ),
+    column(
+        "pivotal_possible",
+        "positions",
+        Role::Raw,
+        Compute::Policy(|line| Cell::Count(line.tally.pivotal_possible)),
+        "pivotal positions",
+    ),
+    column(
+        "peak_misses",
+        "rows",
+        Role::Raw,
+        Compute::Policy(|line| Cell::Count(line.tally.peak_misses)),
+        "rows behind peak_miss_rate",
+    ),
+    column(
+        "broken_rows",
+        "rows",
+        Role::Raw,
+        Compute::Line(|line| Cell::Count(line.tally.broken_rows)),
+        "rows behind broken_row_rate",
+    ),
+    column(
+        "kept_sum",
+        "positions",
+        Role::Raw,
+        Compute::Policy(|line| Cell::Count(line.tally.kept_sum)),
+        "sum behind mean_kept, over steps + skipped_rows",
+    ),
+];
+
+fn text(word: &str) -> Cell {
+    Cell::Text(word.to_owned())
+}
+
+fn layer(line: &Line<'_>) -> Cell {
+    line.cache.map_or(text("all"), |label| Cell::Count(u64::from(label.layer)))
+}
+
+fn head(line: &Line<'_>) -> Cell {
+    text(&line.cache.map_or("all".to_owned(), |label| label.head.to_string()))
+}
+
+fn budget(line: &Line<'_>) -> Cell {
+    line.lane.budget.map_or(Cell::Blank, |budget| Cell::Count(budget as u64))
+}
+
+fn budget_share(line: &Line<'_>) -> Cell {
+    line.lane.budget.map_or(Cell::Blank, |budget| Cell::ratio(budget as f64, line.positions as u64))
+}
+
+fn worst_stream(line: &Line<'_>) -> Cell {
+    line.worst.map_or(Cell::Blank, |(_, label)| Cell::Text(label.to_string()))
+}

@@ -1,0 +1,14 @@
+//! Reports: from tallies to tables that people and programs read. Last stage; knows no traces'
+//! rows and no policies' state.
+//!
+//! [`line`] turns outcomes into lines, [`column`] is the one table of columns, [`format`] writes
+//! lines in each output format, [`pivot`] turns written CSV into comparison tables.
+
+pub mod block;
+pub mod cell;
+pub mod column;
+pub mod format;
+pub mod line;
+pub mod pivot;
+pub mod steps;
+pub mod text_table;
