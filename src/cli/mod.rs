@@ -11,6 +11,7 @@ mod policies;
 mod progress;
 mod replay;
 mod table;
+mod timing;
 mod vectors;
 
 use clap::{Parser, Subcommand};

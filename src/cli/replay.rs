@@ -1,16 +1,17 @@
 //! `kvsim replay`: the main job.
 
+use super::list;
 use super::output::Output;
 use super::parameters::ParameterArgs;
 use super::plan::{Budget, LaneRequest, Lanes, policies_named};
 use super::progress::Progress;
-use super::{list, progress};
+use super::timing::Timing;
 use anyhow::{Context, Result};
 use clap::Args;
 use kvsim::error::Error;
 use kvsim::replay::{
-    BadRows, CachePlan, DEFAULT_HEAVY_HITTERS, LanePlan, Observer, Options, Outcome, StepRecord, ViewKind, caches_of,
-    replay,
+    BadRows, CachePlan, DEFAULT_HEAVY_HITTERS, LanePlan, Observer, Options, Outcome, Stage, StepRecord, ViewKind,
+    caches_of, replay,
 };
 use kvsim::report::format::{self, FORMATS, OutputFormat};
 use kvsim::report::line::{Line, Replayed};
@@ -23,6 +24,7 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 /// Budget where none is named.
 const DEFAULT_BUDGET: &str = "512";
@@ -104,6 +106,10 @@ pub struct ReplayArgs {
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
 
+    /// Say on standard error where the time went
+    #[arg(long, help_heading = "Output")]
+    timing: bool,
+
     /// No progress bar, no notes
     #[arg(short, long, help_heading = "Output")]
     quiet: bool,
@@ -125,14 +131,16 @@ impl ReplayArgs {
         let steps = self.open_steps()?;
         let options = self.options();
         let progress = Progress::new(rows_of(&jobs, self.steps), self.quiet);
+        let timing = Timing::start();
         let outcomes = jobs
             .iter()
             .map(|job| {
-                let watcher = Watcher { progress: &progress, job, steps: steps.as_ref() };
+                let watcher = Watcher { progress: &progress, timing: &timing, job, steps: steps.as_ref() };
                 replay(&*job.source, &job.caches, &job.lanes, &options, &watcher)
             })
             .collect::<kvsim::error::Result<Vec<_>>>()?;
         drop(progress);
+        let replayed = Instant::now();
         let lines: Vec<Line<'_>> =
             jobs.iter().zip(&outcomes).flat_map(|(job, outcomes)| self.lines(job, outcomes)).collect();
         output.write_all((format.write)(&lines).as_bytes())?;
@@ -140,7 +148,22 @@ impl ReplayArgs {
             steps.into_inner().expect("no thread panicked").finish()?.finish()?;
         }
         output.finish()?;
+        if self.timing {
+            eprint!("{}", self.time_report(&jobs, &timing, replayed.elapsed()));
+        }
         Ok(ExitCode::SUCCESS)
+    }
+
+    fn time_report(&self, jobs: &[Job], timing: &Timing, report: Duration) -> String {
+        let kind = |job: &Job| job.source.info().self_attention;
+        let weights = |job: &Job| {
+            let rows = rows_of(std::slice::from_ref(job), self.steps);
+            let streams = job.caches.iter().map(|cache| cache.streams.len() as u64).sum::<u64>().max(1);
+            let last = kind(job).positions_of((rows / streams) as usize) as u64;
+            streams * last * (last + 1) / 2
+        };
+        let lanes = jobs.iter().map(|job| job.lanes.len()).max().unwrap_or(0);
+        timing.report(rows_of(jobs, self.steps), jobs.iter().map(weights).sum(), lanes, report)
     }
 
     fn request(&self) -> Result<LaneRequest, Error> {
@@ -240,12 +263,17 @@ impl ReplayArgs {
 
 /// Tells the progress bar and the step report what happens.
 struct Watcher<'a> {
-    progress: &'a progress::Progress,
+    progress: &'a Progress,
+    timing: &'a Timing,
     job: &'a Job,
     steps: Option<&'a Mutex<StepWriter<Output>>>,
 }
 
 impl Observer for Watcher<'_> {
+    fn timed(&self, stage: Stage, time: Duration) {
+        self.timing.add(stage, time);
+    }
+
     fn rows(&self, rows: u64) {
         self.progress.add(rows);
     }

@@ -78,7 +78,7 @@ impl TableArgs {
     pub fn run(&self) -> Result<ExitCode> {
         let table = self.table()?;
         match (&self.into, &self.block) {
-            (Some(path), Some(block)) => self.into_block(path, block, &table),
+            (Some(path), Some(block)) => self.write_block(path, block, &table),
             _ => {
                 let mut output = Output::open(None)?;
                 output.write_all(table.as_bytes())?;
@@ -123,7 +123,7 @@ impl TableArgs {
         })
     }
 
-    fn into_block(&self, path: &Path, name: &str, table: &str) -> Result<ExitCode> {
+    fn write_block(&self, path: &Path, name: &str, table: &str) -> Result<ExitCode> {
         let document = std::fs::read_to_string(path).with_context(|| format!("cannot read {:?}", path.display()))?;
         let place = path.display().to_string();
         let new = block::replace(&document, name, table).map_err(|problem| Error::data(&place, problem))?;

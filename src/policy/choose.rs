@@ -1,19 +1,14 @@
 //! How victims are picked from figures: the lowest, ties to the lower position.
 
 use super::Overflow;
-use crate::kernels;
+use crate::kernels::{self, Figure};
 use crate::position::Slot;
 
 /// Appends the `excess` slots with the lowest figures among the first `candidates`, ascending.
 ///
 /// `figures` has one value per slot, none of them NaN. With too few candidates it appends what
 /// there is, which the engine refuses.
-pub fn choose_lowest<T: PartialOrd + Copy>(
-    figures: &[T],
-    candidates: usize,
-    overflow: Overflow<'_>,
-    victims: &mut Vec<Slot>,
-) {
+pub fn choose_lowest<T: Figure>(figures: &[T], candidates: usize, overflow: Overflow<'_>, victims: &mut Vec<Slot>) {
     let figures = &figures[..candidates];
     if overflow.excess == 1 {
         victims.extend(kernels::lowest(figures).map(Slot));

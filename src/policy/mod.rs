@@ -58,6 +58,11 @@ pub trait Policy: Send {
         let _ = position;
     }
 
+    /// Whether [`Policy::observe`] looks at weights; false saves the time to gather them.
+    fn looks_at_weights(&self) -> bool {
+        true
+    }
+
     /// A row was seen. Not called for steps without information.
     fn observe(&mut self, view: View<'_>) {
         let _ = view;

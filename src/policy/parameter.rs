@@ -66,7 +66,7 @@ impl Parameter {
                 if count < least {
                     return Err(format!("{count} is too small, at least {least} is needed"));
                 }
-                if odd && count % 2 == 0 {
+                if odd && count.is_multiple_of(2) {
                     return Err(format!("{count} is even, an odd number is needed"));
                 }
                 Ok(Value::Count(count))
@@ -124,7 +124,7 @@ pub const PYRAMID_RATIO: Parameter = Parameter {
     column: "pyramid_ratio",
     vector_key: "pyramidRatio",
     summary: "budget of the first layer over that of the last",
-    kind: Kind::Count { least: 1, odd: false },
+    kind: Kind::Real { least: 1.0, most: 1e6 },
 };
 
 /// Seed of the random baseline.

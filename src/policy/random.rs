@@ -25,6 +25,10 @@ impl Random {
 }
 
 impl Policy for Random {
+    fn looks_at_weights(&self) -> bool {
+        false
+    }
+
     fn choose(&mut self, overflow: Overflow<'_>, victims: &mut Vec<Slot>) {
         let first = sink_slots(overflow, self.sinks);
         let end = overflow.kept.len().saturating_sub(self.recent_window);

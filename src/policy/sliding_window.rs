@@ -14,6 +14,10 @@ use crate::position::Slot;
 pub struct SlidingWindow;
 
 impl Policy for SlidingWindow {
+    fn looks_at_weights(&self) -> bool {
+        false
+    }
+
     fn choose(&mut self, overflow: Overflow<'_>, victims: &mut Vec<Slot>) {
         choose_oldest(0, overflow, victims);
     }
@@ -23,5 +27,9 @@ impl Policy for SlidingWindow {
 pub struct Full;
 
 impl Policy for Full {
+    fn looks_at_weights(&self) -> bool {
+        false
+    }
+
     fn choose(&mut self, _overflow: Overflow<'_>, _victims: &mut Vec<Slot>) {}
 }

@@ -8,12 +8,16 @@
 //! keeps everything that is generated later; here the observation window slides along and the cut
 //! is made at every step.
 //! *Parameters.* `recent-window` (32), `obs-window` (16), `pool-kernel` (7, odd).
-//! *Cost.* `obs-window` f32 per slot; as many additions per slot and eviction, one pass to pool.
+//! *Cost.* `obs-window` f32 and one f64 per slot; one or two additions per slot and step where all
+//! weights are 0 or at least 2^-24, `obs-window` additions elsewhere, a few passes to pool.
 
 use super::{Overflow, Policy, View, choose_lowest};
 use crate::kernels;
 use crate::position::{Position, Slot};
 use crate::slots::SlotVec;
+
+/// Longest ring whose sums can be exact in f64: 32 multiples of 2^-47 below 2.
+const MOST_EXACT: usize = 32;
 
 /// Evicts the lowest pooled score outside the recent window.
 pub struct SnapKv {
@@ -21,8 +25,13 @@ pub struct SnapKv {
     reach: usize,
     /// One sequence of slots per place in the ring.
     rings: Vec<SlotVec<f32>>,
+    /// The place to be written next.
     next: usize,
-    sums: Vec<f64>,
+    /// Each slot's sum, in ring order. Where sums are exact the order does not matter, and the
+    /// weight that leaves the ring is taken off instead of adding all anew.
+    sums: SlotVec<f64>,
+    /// Observed rows until the ring holds none whose weights might not add exactly.
+    inexact: usize,
     pooled: Vec<f64>,
 }
 
@@ -34,7 +43,8 @@ impl SnapKv {
             reach: pool_kernel / 2,
             rings: vec![SlotVec::with_capacity(budget); obs_window],
             next: 0,
-            sums: Vec::new(),
+            sums: SlotVec::with_capacity(budget),
+            inexact: 0,
             pooled: Vec::new(),
         }
     }
@@ -43,19 +53,22 @@ impl SnapKv {
 impl Policy for SnapKv {
     fn admit(&mut self, _position: Position) {
         self.rings.iter_mut().for_each(|ring| ring.push(0.0));
+        self.sums.push(0.0);
     }
 
     fn observe(&mut self, view: View<'_>) {
-        self.rings[self.next].copy_from_slice(view.weights);
+        let exact = self.rings.len() <= MOST_EXACT && kernels::add_exactly(view.weights);
+        if exact && self.inexact == 0 {
+            kernels::replace(&mut self.sums, &mut self.rings[self.next], view.weights);
+        } else {
+            self.rings[self.next].copy_from_slice(view.weights);
+            kernels::add_rows(&self.rings, &mut self.sums);
+            self.inexact = if exact { self.inexact - 1 } else { self.rings.len() };
+        }
         self.next = (self.next + 1) % self.rings.len();
     }
 
     fn choose(&mut self, overflow: Overflow<'_>, victims: &mut Vec<Slot>) {
-        self.sums.clear();
-        self.sums.resize(overflow.kept.len(), 0.0);
-        for ring in &self.rings {
-            kernels::accumulate(&mut self.sums, ring);
-        }
         kernels::pool_max(&self.sums, self.reach, &mut self.pooled);
         let candidates = self.pooled.len().saturating_sub(self.recent_window);
         choose_lowest(&self.pooled, candidates, overflow, victims);
@@ -63,14 +76,15 @@ impl Policy for SnapKv {
 
     fn forget(&mut self, slots: &[Slot]) {
         self.rings.iter_mut().for_each(|ring| ring.remove(slots));
+        self.sums.remove(slots);
     }
 
     /// The sum of a slot's ring, before pooling.
     fn figure(&self, slot: Slot) -> Option<f64> {
-        Some(self.rings.iter().map(|ring| f64::from(ring[slot.0])).sum())
+        Some(self.sums[slot.0])
     }
 
     fn slot_bytes(&self) -> usize {
-        self.rings.len() * size_of::<f32>()
+        self.rings.len() * size_of::<f32>() + size_of::<f64>()
     }
 }

@@ -25,6 +25,10 @@ impl StreamingLlm {
 }
 
 impl Policy for StreamingLlm {
+    fn looks_at_weights(&self) -> bool {
+        false
+    }
+
     fn choose(&mut self, overflow: Overflow<'_>, victims: &mut Vec<Slot>) {
         choose_oldest(sink_slots(overflow, self.sinks), overflow, victims);
     }

@@ -188,12 +188,12 @@ pub static POLICIES: &[PolicyEntry] = &[
         name: "pyramidkv",
         summary: "snapkv with more budget for early layers than for late ones",
         paper: Some("Cai et al.: PyramidKV, 2024, arXiv 2406.02069"),
-        parameters: &[RECENT, OBSERVE, POOL, (&PYRAMID_RATIO, Value::Count(4))],
+        parameters: &[RECENT, OBSERVE, POOL, (&PYRAMID_RATIO, Value::Real(4.0))],
         by_default: true,
         budgeted: true,
         check: window_fits,
         cache_budget: |Setting { budget, values, place }| {
-            layer_budget(*budget, *place, values.count(&PYRAMID_RATIO), values.count(&RECENT_WINDOW))
+            layer_budget(*budget, *place, values.real(&PYRAMID_RATIO), values.count(&RECENT_WINDOW))
         },
         figure: Some("windowScoreOf"),
         make: Make::Policy(make_snapkv),

@@ -128,22 +128,32 @@ impl<'a> Inspector<'a> {
     /// Finds the facts of every row of the block.
     pub(super) fn inspect(&mut self, block: &mut StepBlock) -> Result<()> {
         for (index, head) in block.heads.iter_mut().enumerate() {
-            for row in head.rows.rows() {
-                let facts = if row.weights.is_empty() { None } else { self.finders[index].find(row.weights) };
-                if facts.is_none() && self.bad_rows == BadRows::Error {
-                    refuse(self.source, self.streams[index], row.step, row.weights)?;
-                }
+            for row in 0..head.rows.len() {
+                let facts = self.inspect_row(&mut head.rows, row, index)?;
                 head.facts.push(facts);
             }
         }
         Ok(())
     }
+
+    fn inspect_row(&mut self, rows: &mut RowBlock, index: usize, head: usize) -> Result<Option<RowFacts>> {
+        let row = rows.weights_mut(index);
+        if row.is_empty() {
+            return Ok(None);
+        }
+        let facts = self.finders[head].find(row);
+        if facts.is_none() && self.bad_rows == BadRows::Error {
+            let row = rows.row(index);
+            return Err(refusal(self.source, self.streams[head], row.step, row.weights));
+        }
+        Ok(facts)
+    }
 }
 
-/// The error for the first weight that cannot be attention, if there is one.
-fn refuse(source: &dyn Source, stream: usize, step: Position, row: &[f32]) -> Result<()> {
+/// The error for the first weight that cannot be attention.
+fn refusal(source: &dyn Source, stream: usize, step: Position, row: &[f32]) -> Error {
     let bad = |weight: &f32| !(*weight >= 0.0 && weight.is_finite());
-    let Some(column) = row.iter().position(bad) else { return Ok(()) };
+    let column = row.iter().position(bad).expect("the row was found to hold such a weight");
     let weight = row[column];
     let what = match weight {
         _ if weight.is_nan() => "is not a number",
@@ -152,5 +162,5 @@ fn refuse(source: &dyn Source, stream: usize, step: Position, row: &[f32]) -> Re
     };
     let place = format!("{} column {column}", source.place(stream, step));
     let remedy = "(--on-bad-row skip passes over such rows)";
-    Err(Error::data(place, format!("weight {weight} {what}: attention weights lie between 0 and 1 {remedy}")))
+    Error::data(place, format!("weight {weight} {what}: attention weights lie between 0 and 1 {remedy}"))
 }

@@ -1,6 +1,6 @@
 //! What every lane needs to know of a row, found once: total, pivotal count, peaks, heavy hitters.
 
-use crate::kernels::{self, Thresholds, f32_not_above};
+use crate::kernels::{self, KeptLimits, Picked, RowLimits, f32_not_above};
 use crate::position::Position;
 
 /// A weight above this is a peak: losing it hurts the row.
@@ -11,14 +11,46 @@ const PEAK: f64 = 0.1;
 pub(super) struct RowFacts {
     /// Sum of the weights.
     pub total: f64,
+    /// A weight above this is pivotal.
+    pub pivotal_limit: f32,
     /// Number of pivotal positions.
     pub pivotal: u32,
     /// Number of peaks.
     pub peaks: u32,
     /// Number of heavy positions: k, or the length of a shorter row.
     pub heavy: u32,
-    /// What a kept weight is compared with.
-    pub thresholds: Thresholds,
+    /// A weight above this is heavy.
+    pub heavy_limit: f32,
+    /// Positions with this very weight are heavy up to this one; `None` where none ties.
+    pub heavy_tie: Option<(f32, Position)>,
+}
+
+impl RowFacts {
+    /// What a kept set is compared with while it is gathered.
+    #[inline]
+    pub(super) fn kept_limits(&self) -> KeptLimits {
+        KeptLimits { pivotal: self.pivotal_limit, heavy: self.heavy_limit }
+    }
+
+    /// Whether peaks or ties have to be looked for among the kept weights.
+    #[inline]
+    pub(super) fn needs_kept_weights(&self) -> bool {
+        self.peaks > 0 || self.heavy_tie.is_some()
+    }
+
+    /// Whether these weights of the row lack a peak.
+    #[inline]
+    pub(super) fn lack_a_peak(&self, weights: &[f32]) -> bool {
+        self.peaks > 0 && kernels::count_over(weights, f32_not_above(PEAK)) < self.peaks
+    }
+
+    /// Number of heavy positions among these that do not exceed the limit but tie at it.
+    #[inline]
+    pub(super) fn heavy_ties(&self, positions: &[Position], weights: &[f32]) -> u32 {
+        let Some((tie, last)) = self.heavy_tie else { return 0 };
+        let end = positions.partition_point(|position| *position <= last);
+        weights[..end].iter().map(|weight| u32::from(*weight == tie)).sum()
+    }
 }
 
 /// Finds facts row by row; carries a guess of the heavy threshold from one row to the next, which
@@ -28,76 +60,79 @@ pub(super) struct FactFinder {
     floor: f32,
     /// The floor of the next row is this share of the threshold of the last.
     slack: f32,
-    found: Vec<(f32, u32)>,
-    order: Vec<f32>,
+    picked: Picked,
 }
 
 impl FactFinder {
     pub(super) fn new(heavy_hitters: usize) -> FactFinder {
-        FactFinder { heavy_hitters, floor: f32::INFINITY, slack: 0.9, found: Vec::new(), order: Vec::new() }
+        FactFinder { heavy_hitters, floor: f32::INFINITY, slack: 0.9, picked: Picked::default() }
     }
 
-    /// The facts of a row; `None` where a weight is negative or no finite number.
-    pub(super) fn find(&mut self, row: &[f32]) -> Option<RowFacts> {
-        let pivotal = f32_not_above(1.0 / row.len() as f64);
-        let peak = f32_not_above(PEAK);
-        let scan = kernels::scan_row(row, pivotal, peak);
-        if !scan.sound {
+    /// The facts of a row; `None` where a weight is negative or no finite number. Turns negative
+    /// zeros into zeros, so that both order alike.
+    pub(super) fn find(&mut self, row: &mut [f32]) -> Option<RowFacts> {
+        let limits = RowLimits {
+            pivotal: f32_not_above(1.0 / row.len() as f64),
+            peak: f32_not_above(PEAK),
+            floor: if row.len() > self.heavy_hitters { self.floor } else { f32::INFINITY },
+        };
+        let scan = kernels::scan_row(row, limits, &mut self.picked);
+        if scan.signed {
+            unsign_zeros(row);
+            return if row.iter().any(|weight| weight.is_sign_negative()) { None } else { self.find(row) };
+        }
+        if !scan.total.is_finite() {
             return None;
         }
-        let (heavy, heavy_last) = self.heavy_threshold(row);
+        let (heavy_limit, heavy_tie) = self.heavy_threshold(row);
         Some(RowFacts {
             total: scan.total,
+            pivotal_limit: limits.pivotal,
             pivotal: scan.pivotal,
             peaks: scan.peaks,
             heavy: self.heavy_hitters.min(row.len()) as u32,
-            thresholds: Thresholds { pivotal, peak, heavy, heavy_last },
+            heavy_limit,
+            heavy_tie,
         })
     }
 
-    /// The weight of the k-th heaviest position, and the last position with that weight that is
-    /// among the k: ties go to the lower position.
-    fn heavy_threshold(&mut self, row: &[f32]) -> (f32, Position) {
+    /// The k heaviest positions, ties to the lower position, as a limit that heavy weights exceed
+    /// and, where more weights tie at the limit than are among the k, that weight and the last
+    /// position that is.
+    fn heavy_threshold(&mut self, row: &[f32]) -> (f32, Option<(f32, Position)>) {
         let count = self.heavy_hitters;
         if row.len() <= count {
-            return (-1.0, Position(0));
+            return (-1.0, None);
         }
-        self.collect_candidates(row);
-        let least = self.nth_heaviest(count);
-        let above = self.found.iter().filter(|(weight, _)| *weight > least).count();
-        let mut tied = self.found.iter().filter(|(weight, _)| *weight == least);
-        let last = tied.nth(count - above - 1).expect("the k heaviest are among the candidates");
-        (least, Position(last.1))
-    }
-
-    /// Leaves in `found` all weights down to some floor, at least k of them.
-    fn collect_candidates(&mut self, row: &[f32]) {
-        let count = self.heavy_hitters;
-        self.found.clear();
-        let few = kernels::collect_from(row, self.floor, 4 * count + 64, &mut self.found);
-        if few && self.found.len() >= count {
-            self.slack = if self.found.len() > 2 * count { (self.slack * 1.1).min(0.98) } else { self.slack };
-        } else {
-            self.slack = if few { (self.slack * 0.8).max(0.05) } else { (self.slack * 1.1).min(0.98) };
-            self.order.clear();
-            self.order.extend_from_slice(row);
-            let least = self.nth_of_order(count);
-            self.found.clear();
-            kernels::collect_from(row, least, usize::MAX, &mut self.found);
-        }
-    }
-
-    fn nth_heaviest(&mut self, count: usize) -> f32 {
-        self.order.clear();
-        self.order.extend(self.found.iter().map(|(weight, _)| *weight));
-        let least = self.nth_of_order(count);
+        self.complete_candidates(row);
+        let (weights, positions) = (self.picked.weights(), self.picked.positions());
+        let least = kernels::nth_largest(weights, count);
         self.floor = least * self.slack;
-        least
+        let above = kernels::count_over(weights, least) as usize;
+        let mut tied = positions.iter().zip(weights).filter(|(_, weight)| **weight == least);
+        let last = tied.nth(count - above - 1).expect("the k heaviest are among the candidates").0;
+        match tied.next() {
+            None => (least.next_down(), None),
+            Some(_) => (least, Some((least, Position(*last)))),
+        }
     }
 
-    fn nth_of_order(&mut self, count: usize) -> f32 {
-        *self.order.select_nth_unstable_by(count - 1, |a, b| b.total_cmp(a)).1
+    /// Sees to it that the k heaviest are among the picked, and the next floor is near.
+    fn complete_candidates(&mut self, row: &[f32]) {
+        let count = self.heavy_hitters;
+        let found = self.picked.weights().len();
+        if found < count {
+            self.slack = (self.slack * 0.8).max(0.05);
+            let least = kernels::nth_largest(row, count);
+            kernels::pick_from(row, least, &mut self.picked);
+        } else if found > count + count / 4 {
+            self.slack = (self.slack * 1.02).min(0.99);
+        }
     }
+}
+
+fn unsign_zeros(row: &mut [f32]) {
+    row.iter_mut().filter(|weight| **weight == 0.0).for_each(|weight| *weight = 0.0);
 }
 
 #[cfg(test)]
@@ -121,13 +156,13 @@ mod tests {
             let len = 1 + random.below(200);
             let values = 1 + random.below(40);
             let scale = 1.0 / (1 + random.below(1 << (round % 20))) as f32;
-            let row: Vec<f32> = (0..len).map(|_| random.below(values) as f32 * scale).collect();
-            let facts = finder.find(&row).expect("sound");
-            let at = facts.thresholds;
-            let heavy = |(weight, position): (&f32, u32)| {
-                (*weight > at.heavy || (*weight == at.heavy && position <= at.heavy_last.0)).then_some(position)
+            let mut row: Vec<f32> = (0..len).map(|_| random.below(values) as f32 * scale).collect();
+            let facts = finder.find(&mut row).expect("sound");
+            let is_heavy = |position: &u32| {
+                let weight = &row[*position as usize..][..1];
+                weight[0] > facts.heavy_limit || facts.heavy_ties(&[Position(*position)], weight) == 1
             };
-            let found: Vec<u32> = row.iter().zip(0..).filter_map(heavy).collect();
+            let found: Vec<u32> = (0..len).filter(is_heavy).collect();
             assert_eq!(found, plain_heavy(&row, 5), "row {round}");
             assert_eq!(facts.heavy as usize, found.len());
         }

@@ -39,6 +39,17 @@ pub struct StepMeasure {
     pub pivotal_possible: u64,
 }
 
+impl StepMeasure {
+    /// Adds what another query head's row showed.
+    pub(super) fn add(&mut self, other: &StepMeasure) {
+        self.retained += other.retained;
+        self.heavy_hits += other.heavy_hits;
+        self.heavy_possible += other.heavy_possible;
+        self.pivotal_hits += other.pivotal_hits;
+        self.pivotal_possible += other.pivotal_possible;
+    }
+}
+
 /// A lane of either kind.
 pub(super) enum Lane {
     Policy(PolicyLane),

@@ -19,5 +19,5 @@ mod tally;
 pub use cache::Cache;
 pub use lane::{StepMeasure, StepRecord};
 pub use plan::{CachePlan, LanePlan, caches_of};
-pub use run::{BadRows, DEFAULT_HEAVY_HITTERS, NoObserver, Observer, Options, Outcome, ViewKind, replay};
+pub use run::{BadRows, DEFAULT_HEAVY_HITTERS, NoObserver, Observer, Options, Outcome, Stage, ViewKind, replay};
 pub use tally::Tally;

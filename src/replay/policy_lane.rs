@@ -1,6 +1,6 @@
 //! A lane of a policy: gathers what its cache keeps of each row, tallies, lets the policy act.
 
-use super::block::StepBlock;
+use super::block::{KnownRow, StepBlock};
 use super::cache::Cache;
 use super::lane::{StepMeasure, StepRecord};
 use super::run::ViewKind;
@@ -16,6 +16,7 @@ pub(super) struct PolicyLane {
     budget: Option<usize>,
     kind: SelfAttention,
     view: ViewKind,
+    looks_at_weights: bool,
     tally: Tally,
     gathered: Vec<f32>,
     /// Sum over query heads of the gathered weights; unused where there is one head.
@@ -30,12 +31,13 @@ impl PolicyLane {
         kind: SelfAttention,
         view: ViewKind,
     ) -> PolicyLane {
+        let looks_at_weights = policy.looks_at_weights();
         let mut cache = Cache::new(name, policy, budget.unwrap_or(0).min(1 << 16) + 1);
         if kind == SelfAttention::Excluded {
             cache.admit(Position(0));
         }
         let tally = Tally { caches: 1, budget_sum: budget.unwrap_or(0) as u64, ..Tally::default() };
-        PolicyLane { cache, budget, kind, view, tally, gathered: Vec::new(), head_sum: Vec::new() }
+        PolicyLane { cache, budget, kind, view, looks_at_weights, tally, gathered: Vec::new(), head_sum: Vec::new() }
     }
 
     pub(super) fn run(&mut self, block: &StepBlock, mut log: Option<&mut Vec<StepRecord>>) -> Result<()> {
@@ -94,6 +96,9 @@ impl PolicyLane {
                 self.add_head();
             }
         }
+        if !self.looks_at_weights {
+            return measure;
+        }
         if heads > 1 {
             let mean = self.head_sum.iter().map(|sum| (sum / heads as f64) as f32);
             self.gathered.iter_mut().zip(mean).for_each(|(weight, mean)| *weight = mean);
@@ -105,24 +110,23 @@ impl PolicyLane {
 
     #[inline]
     fn measure(&mut self, block: &StepBlock, step: usize, head: usize, measure: &mut StepMeasure) {
-        let row = block.row(step, head);
-        let found = kernels::gather(row.weights, self.cache.kept(), row.facts.thresholds, &mut self.gathered);
-        let tally = &mut self.tally;
-        tally.add_row(RowKept {
+        let KnownRow { weights: row, facts } = block.row(step, head);
+        let (kept, gathered) = (self.cache.kept(), &mut self.gathered);
+        let needs_weights = self.looks_at_weights || facts.needs_kept_weights();
+        let gather = if needs_weights { kernels::gather } else { kernels::measure };
+        let found = gather(row, kept, facts.kept_limits(), gathered);
+        let seen = StepMeasure {
             retained: found.mass,
-            total: row.facts.total,
-            after_eviction: tally.eviction_calls > 0,
-        });
-        tally.heavy_hits += u64::from(found.heavy);
-        tally.heavy_possible += u64::from(row.facts.heavy);
-        tally.pivotal_hits += u64::from(found.pivotal);
-        tally.pivotal_possible += u64::from(row.facts.pivotal);
-        tally.peak_misses += u64::from(found.peaks < row.facts.peaks);
-        measure.retained += found.mass;
-        measure.heavy_hits += u64::from(found.heavy);
-        measure.heavy_possible += u64::from(row.facts.heavy);
-        measure.pivotal_hits += u64::from(found.pivotal);
-        measure.pivotal_possible += u64::from(row.facts.pivotal);
+            heavy_hits: u64::from(found.heavy + facts.heavy_ties(kept, gathered)),
+            heavy_possible: u64::from(facts.heavy),
+            pivotal_hits: u64::from(found.pivotal),
+            pivotal_possible: u64::from(facts.pivotal),
+        };
+        let after_eviction = self.tally.eviction_calls > 0;
+        self.tally.add_row(RowKept { retained: found.mass, total: facts.total, after_eviction });
+        self.tally.peak_misses += u64::from(facts.lack_a_peak(gathered));
+        self.tally.add_hits(&seen);
+        measure.add(&seen);
     }
 
     fn add_head(&mut self) {

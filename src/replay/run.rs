@@ -11,6 +11,7 @@ use super::tally::Tally;
 use crate::error::{Error, Result};
 use crate::trace::Source;
 use rayon::prelude::*;
+use std::time::{Duration, Instant};
 
 /// What policies are shown of a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
@@ -72,8 +73,24 @@ impl Default for Options {
     }
 }
 
+/// A stage of the replay, for timing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stage {
+    /// Reading and widening, or generating, rows.
+    Read,
+    /// Finding the facts of rows: totals, heavy hitters, soundness.
+    Select,
+    /// Running lanes.
+    Lanes,
+}
+
 /// Is told what happens while a replay runs.
 pub trait Observer: Sync {
+    /// A stage took this long on some thread; the stages of several threads overlap.
+    fn timed(&self, stage: Stage, time: Duration) {
+        let _ = (stage, time);
+    }
+
     /// Rows that every lane has seen.
     fn rows(&self, rows: u64) {
         let _ = rows;
@@ -154,23 +171,31 @@ impl Run<'_> {
         let mut feed = Feed::open(source, cache, steps)?;
         let mut inspector = Inspector::new(source, cache, self.options.heavy_hitters, self.options.bad_rows);
         let (mut block, mut ahead) = (StepBlock::default(), StepBlock::default());
-        feed.fill(&mut block)?;
+        let mut fill = |block: &mut StepBlock| self.time(Stage::Read, || feed.fill(block));
+        fill(&mut block)?;
         while block.len() > 0 {
             let mut work = || {
-                inspector.inspect(&mut block)?;
-                self.block(cache, &block, &mut lanes, share_lanes)
+                self.time(Stage::Select, || inspector.inspect(&mut block))?;
+                self.time(Stage::Lanes, || self.block(cache, &block, &mut lanes, share_lanes))
             };
             if share_lanes {
-                let (read, worked) = rayon::join(|| feed.fill(&mut ahead), work);
+                let (read, worked) = rayon::join(|| fill(&mut ahead), work);
                 worked.and(read)?;
                 std::mem::swap(&mut block, &mut ahead);
             } else {
                 work()?;
-                feed.fill(&mut block)?;
+                fill(&mut block)?;
             }
         }
         let tallies = lanes.into_iter().map(Lane::finish).collect();
         Ok(Outcome { cache: cache.clone(), tallies })
+    }
+
+    fn time<T>(&self, stage: Stage, work: impl FnOnce() -> T) -> T {
+        let started = Instant::now();
+        let result = work();
+        self.observer.timed(stage, started.elapsed());
+        result
     }
 
     fn block(&self, cache: &CachePlan, block: &StepBlock, lanes: &mut [Lane], share: bool) -> Result<()> {

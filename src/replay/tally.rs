@@ -1,5 +1,7 @@
 //! What a lane counts: sums and counts only, so that figures merge exactly. Means are made later.
 
+use super::lane::StepMeasure;
+
 /// Sums and counts of one lane on one cache, or merged over several.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Tally {
@@ -69,6 +71,14 @@ impl Tally {
             self.retained_full += kept.retained;
             self.rows_full += 1;
         }
+    }
+
+    /// Counts what was hit of a row.
+    pub(super) fn add_hits(&mut self, seen: &StepMeasure) {
+        self.heavy_hits += seen.heavy_hits;
+        self.heavy_possible += seen.heavy_possible;
+        self.pivotal_hits += seen.pivotal_hits;
+        self.pivotal_possible += seen.pivotal_possible;
     }
 
     /// Steps that passed, measured or not.

@@ -85,8 +85,9 @@ impl RowBlock {
         &mut self.weights[start..self.used]
     }
 
-    /// Makes a row a step without information.
-    pub fn make_null(&mut self, index: usize) {
-        self.rows[index].len = 0;
+    /// The weights of the row with this index, to be put right in place.
+    pub fn weights_mut(&mut self, index: usize) -> &mut [f32] {
+        let span = self.rows[index];
+        &mut self.weights[span.start..span.start + span.len]
     }
 }
