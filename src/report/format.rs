@@ -46,8 +46,15 @@ fn for_people(lines: &[Line<'_>]) -> TextTable {
     TextTable {
         header: shown.iter().map(|(column, _)| column.name.to_owned()).collect(),
         right: shown.iter().map(|(_, cells)| cells.iter().any(Cell::is_number)).collect(),
-        rows: (0..lines.len()).map(|row| shown.iter().map(|(_, cells)| cells[row].rounded()).collect()).collect(),
+        rows: (0..lines.len())
+            .map(|row| shown.iter().map(|(column, cells)| shorten(column, &cells[row])).collect())
+            .collect(),
     }
+}
+
+/// Keys as they are, figures with six decimals.
+fn shorten(column: &Column, cell: &Cell) -> String {
+    if column.role == Role::Key { cell.exact() } else { cell.rounded() }
 }
 
 fn is_for_people(column: &Column, cells: &[Cell]) -> bool {
