@@ -1,4 +1,4 @@
-//! The two hottest loops in 512-bit operations: a pass over a whole row, and a lane's gather.
+//! The hottest loops in 512-bit operations: a pass over a whole row, a lane's gather, widening f16.
 //!
 //! Each does in one pass what its portable twin does in several, adds to the same [`LANES`] partial
 //! sums in the same order, and so agrees with it to the bit; tests hold them together. The only
@@ -29,6 +29,33 @@ pub(super) fn measure(row: &[f32], kept: &[Position], limits: KeptLimits) -> Gat
     assert!(has_avx512());
     // SAFETY: the processor has the features that the function enables.
     unsafe { measure_kept(row, kept, limits) }
+}
+
+/// [`super::widen_f16`]; `out` is as long as `bits`.
+pub(super) fn widen_f16(bits: &[u16], out: &mut [f32]) {
+    assert!(has_avx512());
+    // SAFETY: the processor has the features that the function enables.
+    unsafe { widen(bits, out) }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2,popcnt")]
+fn widen(bits: &[u16], out: &mut [f32]) {
+    let (bits, bits_rest) = bits.as_chunks::<LANES>();
+    let (out, out_rest) = out.as_chunks_mut::<LANES>();
+    for (bits, out) in bits.iter().zip(out) {
+        store(out, widen_chunk(bits));
+    }
+    let (mut narrow, mut wide) = ([0; LANES], [0.0; LANES]);
+    narrow[..bits_rest.len()].copy_from_slice(bits_rest);
+    store(&mut wide, widen_chunk(&narrow));
+    out_rest.copy_from_slice(&wide[..bits_rest.len()]);
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2,popcnt")]
+fn widen_chunk(bits: &[u16; LANES]) -> __m512 {
+    // SAFETY: a chunk is sixteen u16, 32 bytes that may be read.
+    _mm512_cvtph_ps(unsafe { _mm256_loadu_si256(bits.as_ptr().cast()) })
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2,popcnt")]

@@ -184,3 +184,17 @@ fn replacing_weights_that_add_exactly_leaves_the_sum_of_the_ring() {
     }
     assert!(!add_exactly(&[0.5, 5e-8]) && !add_exactly(&[2.0]) && add_exactly(&[0.0, 1.0]));
 }
+
+#[test]
+fn every_stored_number_widens_to_its_own_value() {
+    let bits: Vec<u16> = (0..=u16::MAX).collect();
+    for skip in [0, 3] {
+        let bits = &bits[skip..];
+        let mut wide = vec![0.0; bits.len()];
+        widen_f16(bits, &mut wide);
+        let same = |wide: f32, value: f32| wide.to_bits() == value.to_bits() || (wide.is_nan() && value.is_nan());
+        assert!(bits.iter().zip(&wide).all(|(bits, wide)| same(*wide, half::f16::from_bits(*bits).to_f32())));
+        widen_bf16(bits, &mut wide);
+        assert!(bits.iter().zip(&wide).all(|(bits, wide)| same(*wide, half::bf16::from_bits(*bits).to_f32())));
+    }
+}

@@ -83,8 +83,7 @@ impl<'a> Feed<'a> {
 
     /// Replaces the block's steps by the next ones; none means the end.
     pub(super) fn fill(&mut self, block: &mut StepBlock) -> Result<()> {
-        let row = self.kind.row_len(self.next) * self.readers.len();
-        let rows = (TARGET_WEIGHTS / row.max(1)).clamp(1, 1024).min(self.left);
+        let rows = self.rows_to_read();
         block.heads.resize_with(self.readers.len(), HeadRows::default);
         let mut read = rows;
         for (reader, head) in self.readers.iter_mut().zip(&mut block.heads) {
@@ -96,6 +95,21 @@ impl<'a> Feed<'a> {
         self.next.0 += read as u32;
         self.left -= read;
         Ok(())
+    }
+
+    /// As many rows as make up a block, at least one while any is left.
+    fn rows_to_read(&self) -> usize {
+        let mut room = TARGET_WEIGHTS / self.readers.len().max(1);
+        let mut rows = 0;
+        while rows < self.left {
+            let row = self.kind.row_len(Position(self.next.0 + rows as u32));
+            if rows > 0 && row > room {
+                break;
+            }
+            room = room.saturating_sub(row);
+            rows += 1;
+        }
+        rows
     }
 
     fn check_equal(&self, block: &StepBlock) -> Result<()> {

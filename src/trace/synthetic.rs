@@ -4,7 +4,7 @@
 //! total summed in ascending order), so the speed comes from two facts: most positions of a row
 //! hold the same value, and rows are independent, so that the sums of a group run side by side.
 
-use super::spec::MixtureSpec;
+use super::spec::{LocalSpec, MixtureSpec};
 use super::{Head, RowBlock, RowReader, SelfAttention, Source, StreamInfo, StreamLabel, TraceInfo};
 use crate::error::Result;
 use crate::position::Position;
@@ -56,6 +56,10 @@ struct Generator {
     random: Xoshiro128,
     /// The present heavy hitters in the order drawn.
     heavy: Vec<u32>,
+    /// What each of them gets, in the same order.
+    heavy_shares: Vec<f64>,
+    /// What distances 1, 2, ... get in a row that sees the whole local band.
+    local_shares: Vec<f64>,
     next: usize,
     /// Positions that hold more than noise in some row of the group, ascending.
     special: Vec<u32>,
@@ -79,8 +83,16 @@ impl RowReader for Generator {
 
 impl Generator {
     fn new(spec: Arc<MixtureSpec>) -> Generator {
-        let random = Xoshiro128::new(spec.seed);
-        Generator { spec, random, heavy: Vec::new(), next: 1, special: Vec::new(), values: Vec::new() }
+        Generator {
+            random: Xoshiro128::new(spec.seed),
+            heavy: Vec::new(),
+            heavy_shares: heavy_shares(&spec),
+            local_shares: local_shares(&spec, spec.local.width, spec.local.mass),
+            next: 1,
+            special: Vec::new(),
+            values: Vec::new(),
+            spec,
+        }
     }
 
     /// Draws the heavy hitters anew where the next row asks for it.
@@ -144,7 +156,10 @@ impl Generator {
             let t = self.next + lane;
             self.add_sinks(t, lane);
             self.add_local(t, lane);
-            self.add_heavy(t, lane);
+        }
+        self.add_heavy(rows);
+        for lane in 0..rows {
+            let t = self.next + lane;
             for (position, value) in self.special.iter().zip(&mut self.values) {
                 if (*position as usize) < t {
                     value[lane] += noise[lane];
@@ -161,27 +176,30 @@ impl Generator {
     }
 
     fn add_local(&mut self, t: usize, lane: usize) {
-        let spec = &*self.spec;
-        let width = spec.local.width;
-        let mass =
-            if t < spec.heavy_hitters.from { spec.local.mass + spec.heavy_hitters.mass } else { spec.local.mass };
+        let LocalSpec { width, mass } = self.spec.local;
         let reach = width.min(t);
-        let total: f64 = (1..=reach).map(|distance| (width + 1 - distance) as f64).sum();
+        let late = t >= self.spec.heavy_hitters.from;
+        let own;
+        let shares = if late && reach == width {
+            &self.local_shares
+        } else {
+            own = local_shares(&self.spec, reach, if late { mass } else { mass + self.spec.heavy_hitters.mass });
+            &own
+        };
         let first = self.special.partition_point(|position| (*position as usize) < t - reach);
-        for (value, distance) in self.values[first..].iter_mut().zip((1..=reach).rev()) {
-            value[lane] += (width + 1 - distance) as f64 * mass / total;
+        for (value, share) in self.values[first..].iter_mut().zip(shares.iter().rev()) {
+            value[lane] += share;
         }
     }
 
-    fn add_heavy(&mut self, t: usize, lane: usize) {
-        let heavy = &self.spec.heavy_hitters;
-        if t < heavy.from {
+    /// All rows of a group have the same heavy hitters.
+    fn add_heavy(&mut self, rows: usize) {
+        if self.next < self.spec.heavy_hitters.from {
             return;
         }
-        let total: f64 = (0..heavy.count).map(|rank| 1.0 / (rank + 1) as f64).sum();
-        for (rank, position) in self.heavy.iter().enumerate() {
+        for (position, share) in self.heavy.iter().zip(&self.heavy_shares) {
             let at = self.special.binary_search(position).expect("heavy hitters are special");
-            self.values[at][lane] += heavy.mass / (rank + 1) as f64 / total;
+            self.values[at][..rows].iter_mut().for_each(|value| *value += share);
         }
     }
 
@@ -206,6 +224,21 @@ impl Generator {
             }
         }
     }
+}
+
+/// What distances 1, 2, ... of a band of which `reach` are in view get of `mass`.
+fn local_shares(spec: &MixtureSpec, reach: usize, mass: f64) -> Vec<f64> {
+    let weight = |distance: usize| (spec.local.width + 1 - distance) as f64;
+    let total: f64 = (1..=reach).map(weight).sum();
+    (1..=reach).map(|distance| weight(distance) * mass / total).collect()
+}
+
+/// What the heavy hitters get in the order drawn.
+fn heavy_shares(spec: &MixtureSpec) -> Vec<f64> {
+    let heavy = &spec.heavy_hitters;
+    let weight = |rank: usize| (rank + 1) as f64;
+    let total: f64 = (0..heavy.count).map(|rank| 1.0 / weight(rank)).sum();
+    (0..heavy.count).map(|rank| heavy.mass / weight(rank) / total).collect()
 }
 
 #[inline]

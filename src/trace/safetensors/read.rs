@@ -2,10 +2,9 @@
 
 use super::header::{Header, TensorPlace, read_header};
 use crate::error::{Error, Result};
+use crate::kernels;
 use crate::position::Position;
 use crate::trace::{RowBlock, RowReader, SelfAttention, Source, TraceInfo};
-use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
-use half::{bf16, f16};
 use safetensors::tensor::Dtype;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -83,8 +82,8 @@ impl TriangleReader {
         self.file.read_exact(bytemuck::cast_slice_mut(narrow))?;
         narrow.iter_mut().for_each(|bits| *bits = u16::from_le(*bits));
         match self.dtype {
-            Dtype::F16 => narrow.reinterpret_cast::<f16>().convert_to_f32_slice(weights),
-            _ => narrow.reinterpret_cast::<bf16>().convert_to_f32_slice(weights),
+            Dtype::F16 => kernels::widen_f16(narrow, weights),
+            _ => kernels::widen_bf16(narrow, weights),
         }
         Ok(())
     }
