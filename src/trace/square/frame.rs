@@ -44,14 +44,15 @@ impl Frame {
     /// One line that says which positions do not fit.
     pub(super) fn check(&self, layout: &Layout) -> Result<(), String> {
         let (rows, width) = (layout.rows.len, layout.width);
-        if rows == 0 {
+        if rows == 0 && self.start == 0 {
             return Ok(());
         }
         if self.first_row() >= rows {
             return Err(format!(
-                "--start {} leaves none of the rows, which end at position {}",
+                "--start {} leaves none of the rows, of positions {} to {}",
                 self.start,
-                self.first + rows - 1
+                self.first,
+                (self.first + rows).saturating_sub(1)
             ));
         }
         match self.columns {
@@ -111,7 +112,7 @@ impl Known {
         match (self.offset, self.window) {
             (Some(zero), _) => Columns::From(zero),
             // As wide as the window, too narrow to count from 0: a cache that has let old columns go.
-            (None, Some(window)) if window == layout.width && first + layout.rows.len > window => {
+            (None, Some(window)) if window == layout.width && first.saturating_add(layout.rows.len) > window => {
                 Columns::Window(window)
             }
             _ => Columns::From(0),

@@ -78,50 +78,62 @@ impl Source for SquareTrace {
     }
 
     fn warnings(&self) -> Vec<String> {
-        let (sums, left_out) = (!self.sums_are_free, true);
-        [
-            self.tell(
-                sums,
-                |noticed| noticed.above_one,
-                max,
-                "sum to more than one",
-                "no softmax gives that (--normalize rows divides each by its sum)",
-            ),
-            self.tell(
-                sums,
-                |noticed| noticed.empty,
-                max,
-                "hold no weight at all",
-                "they count as rows of which nothing is kept",
-            ),
-            self.tell(left_out, |noticed| noticed.before_start, max, "have weight before --start", "it is left out"),
-            self.tell(
-                left_out,
-                |noticed| noticed.on_self,
-                max,
-                "have weight on their own token",
-                "it is left out, as self is excluded",
-            ),
-        ]
-        .into_iter()
-        .flatten()
-        .collect()
+        self.tell(&WARNINGS)
     }
 
     fn remarks(&self) -> Vec<String> {
-        let why = "legal where a learned sink takes the rest";
-        let below = |noticed: &Noticed| noticed.below_one;
-        self.tell(!self.sums_are_free, below, min, "sum to less than one", why).into_iter().collect()
+        self.tell(&[BELOW_ONE])
     }
 }
 
-fn max(value: f64, worst: f64) -> bool {
-    value > worst
+/// A way in which rows can be odd, and what is said of it.
+struct Oddity {
+    of: fn(&Noticed) -> Odd,
+    is_worse: fn(f64, f64) -> bool,
+    /// Whether it is about the sums of rows.
+    is_sum: bool,
+    what: &'static str,
+    why: &'static str,
 }
 
-fn min(value: f64, worst: f64) -> bool {
-    value < worst
-}
+const WARNINGS: [Oddity; 4] = [
+    Oddity {
+        of: |noticed| noticed.above_one,
+        is_worse: |value, worst| value > worst,
+        is_sum: true,
+        what: "rows that sum to more than one",
+        why: "no softmax gives that (--normalize rows divides each by its sum)",
+    },
+    Oddity {
+        of: |noticed| noticed.empty,
+        is_worse: |_, _| false,
+        is_sum: true,
+        what: "rows that hold no weight at all",
+        why: "they count as rows of which nothing is kept",
+    },
+    Oddity {
+        of: |noticed| noticed.before_start,
+        is_worse: |value, worst| value > worst,
+        is_sum: false,
+        what: "rows with weight before --start",
+        why: "it is left out",
+    },
+    Oddity {
+        of: |noticed| noticed.on_self,
+        is_worse: |value, worst| value > worst,
+        is_sum: false,
+        what: "rows with weight on their own token",
+        why: "it is left out, as self is excluded",
+    },
+];
+
+const BELOW_ONE: Oddity = Oddity {
+    of: |noticed| noticed.below_one,
+    is_worse: |value, worst| value < worst,
+    is_sum: true,
+    what: "rows that sum to less than one",
+    why: "legal where a learned sink takes the rest",
+};
 
 fn place(stream: &Stream, step: Position) -> String {
     let row = step.index() + stream.frame.start - stream.frame.first;
@@ -131,30 +143,24 @@ fn place(stream: &Stream, step: Position) -> String {
 }
 
 impl SquareTrace {
-    /// One line on rows that are odd in one way, over all streams.
-    fn tell(
-        &self,
-        asked: bool,
-        odd: impl Fn(&Noticed) -> Odd,
-        is_worse: impl Fn(f64, f64) -> bool,
-        what: &str,
-        why: &str,
-    ) -> Option<String> {
+    /// One line for each oddity that was noticed.
+    fn tell(&self, oddities: &[Oddity]) -> Vec<String> {
         let noticed = self.report.noticed();
-        let rows: usize = noticed.iter().map(|noticed| odd(noticed).rows).sum();
-        let mut worst: Option<(f64, Position, &StreamLabel)> = None;
-        for (stream, noticed) in self.streams.iter().zip(&noticed) {
-            if let Some((value, step)) = odd(noticed).worst
-                && worst.is_none_or(|(worst, ..)| is_worse(value, worst))
-            {
-                worst = Some((value, step, &stream.label));
-            }
-        }
-        let (value, step, label) = worst.filter(|_| asked)?;
-        Some(format!(
-            "{rows} rows {what}, most of all layer {} head {} row {step} ({value:.4}): {why}",
-            label.layer, label.head
-        ))
+        let asked = |oddity: &&Oddity| !(oddity.is_sum && self.sums_are_free);
+        oddities.iter().filter(asked).filter_map(|oddity| self.tell_one(oddity, &noticed)).collect()
+    }
+
+    fn tell_one(&self, oddity: &Oddity, noticed: &[Noticed]) -> Option<String> {
+        let rows: usize = noticed.iter().map(|noticed| (oddity.of)(noticed).rows).sum();
+        let worst = |(stream, noticed)| Some(((oddity.of)(noticed).worst?, stream));
+        let ((value, step), stream): ((f64, Position), &Stream) = self
+            .streams
+            .iter()
+            .zip(noticed)
+            .filter_map(worst)
+            .reduce(|worst, other| if (oddity.is_worse)(other.0.0, worst.0.0) { other } else { worst })?;
+        let (StreamLabel { layer, head }, Oddity { what, why, .. }) = (&stream.label, oddity);
+        Some(format!("{what}: {rows}, the worst layer {layer} head {head} row {step} ({value:.4}): {why}"))
     }
 }
 
