@@ -11,6 +11,7 @@ mod cells;
 mod frame;
 mod layout;
 mod names;
+mod oddity;
 mod positions;
 mod probe;
 mod read;

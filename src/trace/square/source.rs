@@ -1,8 +1,9 @@
 //! A trace of square arrays: its streams, the reader that cuts their rows, and what it has to say after.
 
 use super::frame::Frame;
+use super::oddity;
 use super::read::{RowPlace, StoredRows};
-use super::report::{Noticed, Odd, Report};
+use super::report::{Noticed, Report};
 use super::rule::cut;
 use crate::error::{Error, Result};
 use crate::position::Position;
@@ -78,90 +79,19 @@ impl Source for SquareTrace {
     }
 
     fn warnings(&self) -> Vec<String> {
-        self.tell(&WARNINGS)
+        oddity::warnings(self)
     }
 
     fn remarks(&self) -> Vec<String> {
-        self.tell(&[BELOW_ONE])
+        oddity::remarks(self)
     }
 }
-
-/// A way in which rows can be odd, and what is said of it.
-struct Oddity {
-    of: fn(&Noticed) -> Odd,
-    is_worse: fn(f64, f64) -> bool,
-    /// Whether it is about the sums of rows.
-    is_sum: bool,
-    what: &'static str,
-    why: &'static str,
-}
-
-const WARNINGS: [Oddity; 4] = [
-    Oddity {
-        of: |noticed| noticed.above_one,
-        is_worse: |value, worst| value > worst,
-        is_sum: true,
-        what: "rows that sum to more than one",
-        why: "no softmax gives that (--normalize rows divides each by its sum)",
-    },
-    Oddity {
-        of: |noticed| noticed.empty,
-        is_worse: |_, _| false,
-        is_sum: true,
-        what: "rows that hold no weight at all",
-        why: "they count as rows of which nothing is kept",
-    },
-    Oddity {
-        of: |noticed| noticed.before_start,
-        is_worse: |value, worst| value > worst,
-        is_sum: false,
-        what: "rows with weight before --start",
-        why: "it is left out",
-    },
-    Oddity {
-        of: |noticed| noticed.on_self,
-        is_worse: |value, worst| value > worst,
-        is_sum: false,
-        what: "rows with weight on their own token",
-        why: "it is left out, as self is excluded",
-    },
-];
-
-const BELOW_ONE: Oddity = Oddity {
-    of: |noticed| noticed.below_one,
-    is_worse: |value, worst| value < worst,
-    is_sum: true,
-    what: "rows that sum to less than one",
-    why: "legal where a learned sink takes the rest",
-};
 
 fn place(stream: &Stream, step: Position) -> String {
     let row = step.index() + stream.frame.start - stream.frame.first;
     let label = &stream.label;
     let stored = if row == step.index() { String::new() } else { format!(" (row {row} of the array)") };
     format!("{}: layer {} head {}: row {step}{stored}", stream.array, label.layer, label.head)
-}
-
-impl SquareTrace {
-    /// One line for each oddity that was noticed.
-    fn tell(&self, oddities: &[Oddity]) -> Vec<String> {
-        let noticed = self.report.noticed();
-        let asked = |oddity: &&Oddity| !(oddity.is_sum && self.sums_are_free);
-        oddities.iter().filter(asked).filter_map(|oddity| self.tell_one(oddity, &noticed)).collect()
-    }
-
-    fn tell_one(&self, oddity: &Oddity, noticed: &[Noticed]) -> Option<String> {
-        let rows: usize = noticed.iter().map(|noticed| (oddity.of)(noticed).rows).sum();
-        let worst = |(stream, noticed)| Some(((oddity.of)(noticed).worst?, stream));
-        let ((value, step), stream): ((f64, Position), &Stream) = self
-            .streams
-            .iter()
-            .zip(noticed)
-            .filter_map(worst)
-            .reduce(|worst, other| if (oddity.is_worse)(other.0.0, worst.0.0) { other } else { worst })?;
-        let (StreamLabel { layer, head }, Oddity { what, why, .. }) = (&stream.label, oddity);
-        Some(format!("{what}: {rows}, the worst layer {layer} head {head} row {step} ({value:.4}): {why}"))
-    }
 }
 
 struct SquareReader {
