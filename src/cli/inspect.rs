@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use kvsim::inspect::{StreamFigures, inspect_stream};
 use kvsim::report::text_table::TextTable;
 use kvsim::trace::formats;
+use kvsim::trace::options::ReadOptions;
 use kvsim::trace::{Source, TraceInfo};
 use serde_json::json;
 use std::ffi::OsString;
@@ -44,7 +45,7 @@ enum Format {
 
 impl InspectArgs {
     pub fn run(&self) -> Result<ExitCode> {
-        let source = formats::open(&self.trace)?;
+        let source = formats::open(&self.trace, &ReadOptions::default())?;
         let figures = self.figures(&*source)?;
         let text = match self.format {
             Format::Text => text(source.info(), &figures),

@@ -17,6 +17,7 @@ use kvsim::report::format::{self, FORMATS, OutputFormat};
 use kvsim::report::line::{Line, Replayed};
 use kvsim::report::steps::StepWriter;
 use kvsim::trace::formats;
+use kvsim::trace::options::ReadOptions;
 use kvsim::trace::spec::DEFAULT_TRACE;
 use kvsim::trace::{Source, StreamLabel};
 use std::ffi::OsString;
@@ -183,7 +184,7 @@ impl ReplayArgs {
         let traces = if self.traces.is_empty() { &default[..] } else { &self.traces };
         let mut jobs = Vec::new();
         for trace in traces {
-            let source = formats::open(trace)?;
+            let source = formats::open(trace, &ReadOptions::default())?;
             let Lanes { lanes, notes, .. } = request.lanes(source.info().positions).checked(self.skip_invalid)?;
             let caches = self.select(&*source)?;
             self.note(&source.info().name, &notes);

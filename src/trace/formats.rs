@@ -1,8 +1,9 @@
 //! The table of trace formats, and the one function that opens a trace by path or name.
 
+use super::options::{ReadOption, ReadOptions};
 use super::spec::{MixtureSpec, built_in_names};
 use super::synthetic::SyntheticTrace;
-use super::{Source, jsonl, safetensors};
+use super::{Source, adjusted, jsonl, npy, npz, pickle, safetensors};
 use crate::error::{Error, Result};
 use std::ffi::OsStr;
 use std::path::Path;
@@ -15,8 +16,10 @@ pub struct TraceFormat {
     pub extensions: &'static [&'static str],
     /// One line for help.
     pub summary: &'static str,
+    /// The options that it can honour.
+    pub options: &'static [ReadOption],
     /// Opens a file of this format.
-    pub open: fn(&Path) -> Result<Box<dyn Source>>,
+    pub open: fn(&Path, &ReadOptions) -> Result<Box<dyn Source>>,
 }
 
 /// Every trace format. A new one is its own file and a line here.
@@ -24,19 +27,36 @@ pub const FORMATS: &[TraceFormat] = &[
     TraceFormat {
         name: "safetensors",
         extensions: &["safetensors"],
-        summary: "packed rows, one tensor attention.{layer}.{head} per stream; the native format",
+        summary: "packed rows, one tensor attention.{layer}.{head} per stream (the native format), or square arrays",
+        options: ReadOption::ALL,
         open: safetensors::open,
+    },
+    TraceFormat {
+        name: "npy",
+        extensions: &["npy"],
+        summary: "a square array, [rows, columns] to [layers, 1, heads, rows, columns], or [steps, heads, 1, columns]",
+        options: ReadOption::ALL,
+        open: npy::open,
+    },
+    TraceFormat {
+        name: "npz",
+        extensions: &["npz"],
+        summary: "square arrays, one for each layer with its number in the name, or one for all",
+        options: ReadOption::ALL,
+        open: npz::open,
     },
     TraceFormat {
         name: "jsonl",
         extensions: &["jsonl", "ndjson"],
         summary: "one JSON object per row; `-` reads it from standard input",
+        options: ReadOption::COMMON,
         open: jsonl::open,
     },
     TraceFormat {
         name: "spec",
         extensions: &["json"],
         summary: "a synthetic mixture, generated as it is replayed",
+        options: ReadOption::COMMON,
         open: open_spec,
     },
 ];
@@ -45,24 +65,42 @@ pub const FORMATS: &[TraceFormat] = &[
 ///
 /// # Errors
 /// When there is no such trace, or what is there is not a trace.
-pub fn open(name: &OsStr) -> Result<Box<dyn Source>> {
+pub fn open(name: &OsStr, options: &ReadOptions) -> Result<Box<dyn Source>> {
+    adjusted::adjust(open_as_is(name, options)?, options)
+}
+
+fn open_as_is(name: &OsStr, options: &ReadOptions) -> Result<Box<dyn Source>> {
     if name == "-" {
+        options.allow_only(ReadOption::COMMON, "standard input")?;
         return jsonl::read_stdin();
     }
     if let Some(spec) = name.to_str().and_then(MixtureSpec::built_in) {
+        options.allow_only(ReadOption::COMMON, "a built-in trace")?;
         return Ok(Box::new(SyntheticTrace::new(spec)));
     }
-    let path = Path::new(name);
+    open_file(Path::new(name), options)
+}
+
+fn open_file(path: &Path, options: &ReadOptions) -> Result<Box<dyn Source>> {
     if !path.exists() {
         let names = built_in_names().collect::<Vec<_>>().join(", ");
         return Err(Error::data(path.display().to_string(), format!("no such file, and no built-in trace ({names})")));
     }
-    (format_of(path)?.open)(path)
+    let extension = extension_of(path);
+    if pickle::EXTENSIONS.contains(&extension.as_str()) {
+        return pickle::refuse(path);
+    }
+    let format = format_of(path, &extension)?;
+    options.allow_only(format.options, &format!("a {} trace", format.name))?;
+    (format.open)(path, options)
 }
 
-fn format_of(path: &Path) -> Result<&'static TraceFormat> {
-    let extension = path.extension().and_then(OsStr::to_str).unwrap_or("").to_ascii_lowercase();
-    let known = |format: &&TraceFormat| format.extensions.contains(&extension.as_str());
+fn extension_of(path: &Path) -> String {
+    path.extension().and_then(OsStr::to_str).unwrap_or("").to_ascii_lowercase()
+}
+
+fn format_of(path: &Path, extension: &str) -> Result<&'static TraceFormat> {
+    let known = |format: &&TraceFormat| format.extensions.contains(&extension);
     FORMATS.iter().find(known).ok_or_else(|| {
         let all: Vec<String> =
             FORMATS.iter().flat_map(|format| format.extensions).map(|known| format!(".{known}")).collect();
@@ -71,6 +109,6 @@ fn format_of(path: &Path) -> Result<&'static TraceFormat> {
     })
 }
 
-fn open_spec(path: &Path) -> Result<Box<dyn Source>> {
+fn open_spec(path: &Path, _options: &ReadOptions) -> Result<Box<dyn Source>> {
     Ok(Box::new(SyntheticTrace::new(MixtureSpec::read(path)?)))
 }

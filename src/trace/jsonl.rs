@@ -10,11 +10,12 @@ use super::{RowBlock, RowReader, Source, StreamInfo, StreamLabel, TraceInfo};
 use crate::error::{Error, Result};
 use crate::position::Position;
 use crate::trace::SelfAttention;
+use crate::trace::options::ReadOptions;
+use crate::trace::storage::{Bytes, Storage, new_copy, open_file};
 use line::{HeaderLine, Line, RowLine};
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use tempfile::NamedTempFile;
 
@@ -25,10 +26,10 @@ const MAX_LINE: u64 = 1 << 28;
 ///
 /// # Errors
 /// When the file cannot be read or a line is not a sound row.
-pub fn open(path: &Path) -> Result<Box<dyn Source>> {
-    let file = File::open(path).map_err(|error| Error::io(path, error))?;
+pub fn open(path: &Path, _options: &ReadOptions) -> Result<Box<dyn Source>> {
+    let file = open_file(path)?;
     let scan = Scan::new(path.display().to_string()).run(BufReader::new(file), path)?;
-    Ok(Box::new(scan.into_trace(Place::File(path.to_owned()))))
+    Ok(Box::new(scan.into_trace(Storage::File(path.to_owned()))))
 }
 
 /// Reads JSON lines from standard input to its end.
@@ -37,10 +38,10 @@ pub fn open(path: &Path) -> Result<Box<dyn Source>> {
 /// When a line is not a sound row, or the temporary copy cannot be written.
 pub fn read_stdin() -> Result<Box<dyn Source>> {
     let path = Path::new("standard input");
-    let copy = NamedTempFile::new().map_err(|error| Error::io(&std::env::temp_dir(), error))?;
+    let copy = new_copy()?;
     let tee = Tee { from: std::io::stdin().lock(), to: &copy };
     let scan = Scan::new("-".to_owned()).run(BufReader::new(tee), path)?;
-    Ok(Box::new(scan.into_trace(Place::Copy(copy))))
+    Ok(Box::new(scan.into_trace(Storage::Copy(copy))))
 }
 
 /// Hands on what it reads and keeps a copy.
@@ -57,21 +58,6 @@ impl<R: Read> Read for Tee<'_, R> {
     }
 }
 
-/// Where the lines are.
-enum Place {
-    File(PathBuf),
-    Copy(NamedTempFile),
-}
-
-impl Place {
-    fn reopen(&self) -> Result<File> {
-        match self {
-            Place::File(path) => File::open(path).map_err(|error| Error::io(path, error)),
-            Place::Copy(copy) => copy.reopen().map_err(|error| Error::io(copy.path(), error)),
-        }
-    }
-}
-
 /// Where one row's line is.
 #[derive(Clone, Copy)]
 struct LinePlace {
@@ -82,7 +68,7 @@ struct LinePlace {
 
 struct JsonLinesTrace {
     info: TraceInfo,
-    place: Place,
+    storage: Storage,
     streams: Vec<Arc<[LinePlace]>>,
 }
 
@@ -94,7 +80,7 @@ impl Source for JsonLinesTrace {
     fn open(&self, stream: usize) -> Result<Box<dyn RowReader>> {
         Ok(Box::new(LineReader {
             name: self.info.name.clone(),
-            file: self.place.reopen()?,
+            bytes: self.storage.open()?,
             lines: Arc::clone(&self.streams[stream]),
             next: 0,
             text: Vec::new(),
@@ -111,7 +97,7 @@ impl Source for JsonLinesTrace {
 
 struct LineReader {
     name: String,
-    file: File,
+    bytes: Box<dyn Bytes>,
     lines: Arc<[LinePlace]>,
     next: usize,
     text: Vec<u8>,
@@ -134,9 +120,9 @@ impl RowReader for LineReader {
 impl LineReader {
     fn parse(&mut self, place: LinePlace) -> Result<RowLine> {
         self.text.resize(place.len, 0);
-        self.file
+        self.bytes
             .seek(SeekFrom::Start(place.start))
-            .and_then(|_| self.file.read_exact(&mut self.text))
+            .and_then(|_| self.bytes.read_exact(&mut self.text))
             .map_err(|error| Error::io(Path::new(&self.name), error))?;
         match Line::parse(&self.text) {
             Ok(Line::Row(row)) => Ok(row),
@@ -233,7 +219,7 @@ impl Scan {
         }
     }
 
-    fn into_trace(self, place: Place) -> JsonLinesTrace {
+    fn into_trace(self, storage: Storage) -> JsonLinesTrace {
         let self_attention = self.self_attention.unwrap_or(SelfAttention::Excluded);
         let rows = self.streams.values().next().map_or(0, Vec::len);
         let header = self.header.unwrap_or_default();
@@ -242,10 +228,12 @@ impl Scan {
             name: self.name,
             format: "jsonl",
             self_attention,
+            first_position: self_attention.first_step(),
             positions: header.seq_len.unwrap_or(self_attention.positions_of(rows)),
             streams: self.streams.keys().map(describe).collect(),
             metadata: header.metadata,
+            notes: Vec::new(),
         };
-        JsonLinesTrace { info, place, streams: self.streams.into_values().map(Arc::from).collect() }
+        JsonLinesTrace { info, storage, streams: self.streams.into_values().map(Arc::from).collect() }
     }
 }

@@ -20,6 +20,15 @@ pub enum Head {
     Word(String),
 }
 
+impl StreamLabel {
+    /// Reads `{layer}.{head}`, as it stands in tensor names.
+    pub fn parse(text: &str) -> Option<StreamLabel> {
+        let (layer, head) = text.split_once('.')?;
+        let layer = layer.parse().ok()?;
+        (!head.is_empty()).then(|| StreamLabel { layer, head: Head::parse(head) })
+    }
+}
+
 impl Head {
     /// Reads a head as it stands in tensor names and JSON lines.
     pub fn parse(text: &str) -> Head {

@@ -22,15 +22,23 @@ impl MemoryTrace {
             name: name.to_owned(),
             format: "memory",
             self_attention,
+            first_position: self_attention.first_step(),
             positions: 0,
             streams: Vec::new(),
             metadata: BTreeMap::new(),
+            notes: Vec::new(),
         };
         MemoryTrace { info, streams: Vec::new() }
     }
 
-    /// Adds a stream: row `i` belongs to step `i` (self included) or `i + 1` (self excluded) and
-    /// has one weight per position that it sees.
+    /// Lets the rows of the streams that are added from here on begin later than with the first step.
+    pub fn with_first_position(mut self, step: Position) -> MemoryTrace {
+        self.info.first_position = step.max(self.info.self_attention.first_step());
+        self
+    }
+
+    /// Adds a stream: row `i` belongs to step `i` (self included) or `i + 1` (self excluded), or to the `i`th
+    /// step from [`MemoryTrace::with_first_position`] on, and has one weight per position that it sees.
     ///
     /// # Errors
     /// When a row has another length, or the layer and head are there already.
@@ -40,7 +48,9 @@ impl MemoryTrace {
         let Err(at) = self.info.streams.binary_search_by(|stream| stream.label.cmp(&label)) else {
             return Err(Error::data(&self.info.name, format!("stream {label} is there twice")));
         };
-        self.info.positions = self.info.positions.max(self.info.self_attention.positions_of(rows.len()));
+        if !rows.is_empty() {
+            self.info.positions = self.info.positions.max(self.info.first_position.index() + rows.len());
+        }
         self.info.streams.insert(at, StreamInfo { label, rows: rows.len(), dtype: "f32" });
         self.streams.insert(at, Arc::new(rows));
         Ok(self)
@@ -54,7 +64,7 @@ impl MemoryTrace {
 
     fn check_rows(&self, label: &StreamLabel, rows: &Rows) -> Result<()> {
         let kind = self.info.self_attention;
-        for (step, row) in (kind.first_step().0..).map(Position).zip(rows) {
+        for (step, row) in (self.info.first_position.0..).map(Position).zip(rows) {
             let (needed, found) = (kind.row_len(step), row.as_ref().map(Vec::len));
             if found.is_some_and(|found| found != needed) {
                 let place = format!("{}: stream {label}: row {step}", self.info.name);
@@ -71,7 +81,7 @@ impl Source for MemoryTrace {
     }
 
     fn open(&self, stream: usize) -> Result<Box<dyn RowReader>> {
-        let first = self.info.self_attention.first_step();
+        let first = self.info.first_position;
         Ok(Box::new(MemoryReader { rows: Arc::clone(&self.streams[stream]), first, next: 0 }))
     }
 }

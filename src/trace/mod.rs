@@ -4,14 +4,21 @@
 //! stream, in step order, into a [`RowBlock`] that is reused. Each file format is one file here and
 //! one line in [`formats::FORMATS`].
 
+mod adjusted;
 pub mod formats;
 pub mod jsonl;
 mod label;
 pub mod memory;
+mod npy;
+mod npz;
+pub mod options;
+mod pickle;
 pub mod rng;
 mod row_block;
 pub mod safetensors;
 pub mod spec;
+mod square;
+mod storage;
 pub mod synthetic;
 
 pub use label::{Head, StreamLabel};
@@ -22,7 +29,7 @@ use crate::position::Position;
 use std::collections::BTreeMap;
 
 /// Whether a row holds the weight that a token paid to itself.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum SelfAttention {
     /// Row `t` (t = 1, 2, ...) has `t` weights, over positions `0..t`.
     Excluded,
@@ -81,12 +88,17 @@ pub struct TraceInfo {
     pub format: &'static str,
     /// Whether rows hold the token itself.
     pub self_attention: SelfAttention,
-    /// Number of positions of the sequence.
+    /// The step of every stream's first row: [`SelfAttention::first_step`], or later where the trace begins in
+    /// the middle of its sequence. Positions before it are in the cache without a row of their own.
+    pub first_position: Position,
+    /// Number of positions of the sequence, those before the first row included.
     pub positions: usize,
     /// The streams, by layer, then head.
     pub streams: Vec<StreamInfo>,
     /// What the file says of its origin.
     pub metadata: BTreeMap<String, String>,
+    /// What a user should know of how the file was understood, one line each, without its name.
+    pub notes: Vec<String>,
 }
 
 impl TraceInfo {
@@ -117,6 +129,17 @@ pub trait Source: Send + Sync {
     /// # Errors
     /// When the file cannot be opened or read.
     fn open(&self, stream: usize) -> Result<Box<dyn RowReader>>;
+
+    /// What was odd about the rows read so far, one line each, without the file's name; complete once every
+    /// stream has been read to its end, and the same however often and in whatever order that was done.
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// What was noticed about the rows read so far and is no cause for concern, one line each.
+    fn remarks(&self) -> Vec<String> {
+        Vec::new()
+    }
 
     /// Where a row stands, for messages: file, and line or stream and row.
     fn place(&self, stream: usize, step: Position) -> String {

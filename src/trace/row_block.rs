@@ -56,6 +56,11 @@ impl RowBlock {
         Row { step: span.step, weights: &self.weights[span.start..span.start + span.len] }
     }
 
+    /// Makes a row a step without information.
+    pub fn make_null(&mut self, index: usize) {
+        self.rows[index].len = 0;
+    }
+
     /// All rows in step order.
     pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
         (0..self.len()).map(|index| self.row(index))

@@ -1,10 +1,13 @@
 //! The native format: safetensors, one packed triangle `attention.{layer}.{head}` per stream.
 //!
 //! Reads and checks the header (with the `safetensors` crate), then streams rows; writes native
-//! files. The tensor data is never held whole.
+//! files. The tensor data is never held whole. A file of other tensors is handed to the square arrays.
 
 mod header;
+mod names;
+mod raw;
 mod read;
+mod square;
 mod write;
 
 pub use read::open;

@@ -27,9 +27,11 @@ impl SyntheticTrace {
             name: spec.name.clone(),
             format: "spec",
             self_attention: SelfAttention::Excluded,
+            first_position: SelfAttention::Excluded.first_step(),
             positions: spec.positions,
             streams: vec![StreamInfo { label, rows, dtype: "f32" }],
             metadata: BTreeMap::from([("source".to_owned(), format!("synthetic, seed {}", spec.seed))]),
+            notes: Vec::new(),
         };
         SyntheticTrace { info, spec: Arc::new(spec) }
     }

@@ -1,17 +1,16 @@
 //! From the header of a safetensors file to the description of a trace. Touches no tensor data.
 
+use super::raw::{RawHeader, RawTensor};
 use crate::error::{Error, Result};
-use crate::trace::{Head, SelfAttention, StreamInfo, StreamLabel, TraceInfo};
-use safetensors::tensor::{Dtype, Metadata, TensorInfo};
+use crate::position::Position;
+use crate::trace::{SelfAttention, StreamInfo, StreamLabel, TraceInfo};
+use safetensors::tensor::Dtype;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
 
+/// The key of the metadata that says where a trace begins, if that is in the middle of its sequence.
+pub(super) const FIRST_POSITION: &str = "first_position";
 /// Prefix of the tensors that hold attention.
 pub(super) const PREFIX: &str = "attention.";
-/// The format itself allows no longer header.
-const MAX_HEADER: u64 = 100_000_000;
 
 /// A trace file's description, and where each stream's bytes are.
 pub(super) struct Header {
@@ -26,59 +25,33 @@ pub(super) struct TensorPlace {
     pub start: u64,
 }
 
-/// Reads and checks the header of the trace at `path`.
-pub(super) fn read_header(path: &Path) -> Result<Header> {
-    let name = path.display().to_string();
-    let mut file = File::open(path).map_err(|error| Error::io(path, error))?;
-    let file_len = file.metadata().map_err(|error| Error::io(path, error))?.len();
-    let bytes = read_header_bytes(&mut file, file_len, path)?;
-    let metadata: Metadata = serde_json::from_slice(&bytes)
-        .map_err(|error| Error::data(&name, format!("not a sound safetensors header: {error}")))?;
-    let data_start = 8 + bytes.len() as u64;
-    check_length(&name, file_len, data_start + metadata.data_len() as u64)?;
-    describe(&name, &metadata, data_start)
-}
-
-fn read_header_bytes(file: &mut File, file_len: u64, path: &Path) -> Result<Vec<u8>> {
-    let mut prefix = [0; 8];
-    let name = || path.display().to_string();
-    if file_len < 8 {
-        return Err(Error::data(name(), format!("{file_len} bytes is too short for a safetensors file")));
-    }
-    file.read_exact(&mut prefix).map_err(|error| Error::io(path, error))?;
-    let len = u64::from_le_bytes(prefix);
-    if len > MAX_HEADER || len > file_len - 8 {
-        let problem = format!("the header claims {len} bytes, the file has {file_len}: truncated, or not safetensors");
-        return Err(Error::data(name(), problem));
-    }
-    let mut bytes = vec![0; len as usize];
-    file.read_exact(&mut bytes).map_err(|error| Error::io(path, error))?;
-    Ok(bytes)
-}
-
-fn check_length(name: &str, found: u64, needed: u64) -> Result<()> {
-    if found == needed {
-        return Ok(());
-    }
-    let what = if found < needed { "truncated" } else { "too long" };
-    Err(Error::data(name, format!("{what}: {found} bytes, the header describes {needed}")))
-}
-
-fn describe(name: &str, header: &Metadata, data_start: u64) -> Result<Header> {
-    let metadata: BTreeMap<String, String> = header.metadata().clone().unwrap_or_default().into_iter().collect();
+/// Describes the native trace behind a file's header.
+pub(super) fn describe(raw: RawHeader) -> Result<Header> {
+    let RawHeader { name, metadata, tensors } = raw;
+    let name = name.as_str();
     let self_attention = self_attention(name, &metadata)?;
+    let first_position = first_position(name, &metadata, self_attention)?;
     let mut streams = Vec::new();
-    for (tensor, info) in header.tensors() {
-        if let Some(label) = tensor.strip_prefix(PREFIX) {
-            streams.push(describe_stream(name, &tensor, label, info, self_attention, data_start)?);
+    for tensor in &tensors {
+        if let Some(label) = tensor.name.strip_prefix(PREFIX) {
+            streams.push(describe_stream(name, tensor, label, self_attention.row_len(first_position))?);
         }
     }
     streams.sort_by(|(a, _), (b, _)| a.label.cmp(&b.label));
     check_streams(name, &streams)?;
     let rows = streams.iter().map(|(stream, _)| stream.rows).max().unwrap_or(0);
-    let positions = positions(name, &metadata, self_attention, rows)?;
+    let positions = positions(name, &metadata, first_position, rows)?;
     let (streams, places) = streams.into_iter().unzip();
-    let info = TraceInfo { name: name.to_owned(), format: "safetensors", self_attention, positions, streams, metadata };
+    let info = TraceInfo {
+        name: name.to_owned(),
+        format: "safetensors",
+        self_attention,
+        first_position,
+        positions,
+        streams,
+        metadata,
+        notes: Vec::new(),
+    };
     Ok(Header { info, places })
 }
 
@@ -98,34 +71,22 @@ fn self_attention(name: &str, metadata: &BTreeMap<String, String>) -> Result<Sel
         .ok_or_else(|| Error::data(name, format!("self is {word:?}, must be \"included\" or \"excluded\"")))
 }
 
-fn describe_stream(
-    name: &str,
-    tensor: &str,
-    label: &str,
-    info: &TensorInfo,
-    self_attention: SelfAttention,
-    data_start: u64,
-) -> Result<(StreamInfo, TensorPlace)> {
-    let place = format!("{name}: tensor {tensor:?}");
-    let label = parse_label(label).ok_or_else(|| Error::data(&place, "expected a name attention.{layer}.{head}"))?;
-    let dtype = dtype_name(info.dtype)
-        .ok_or_else(|| Error::data(&place, format!("dtype {:?}, must be F32, F16 or BF16", info.dtype)))?;
-    let [len] = info.shape[..] else {
-        let problem = format!("shape {:?}, must be one-dimensional: rows back to back, no padding", info.shape);
+fn describe_stream(name: &str, tensor: &RawTensor, label: &str, first_len: usize) -> Result<(StreamInfo, TensorPlace)> {
+    let place = format!("{name}: tensor {:?}", tensor.name);
+    let label =
+        StreamLabel::parse(label).ok_or_else(|| Error::data(&place, "expected a name attention.{layer}.{head}"))?;
+    let dtype = dtype_name(tensor.dtype)
+        .ok_or_else(|| Error::data(&place, format!("dtype {:?}, must be F32, F16 or BF16", tensor.dtype)))?;
+    let [len] = tensor.shape[..] else {
+        let problem = format!(
+            "shape {:?}, must be one-dimensional: rows back to back, no padding (square arrays are read from files \
+             without `kvsim` in the metadata)",
+            tensor.shape
+        );
         return Err(Error::data(&place, problem));
     };
-    let rows = triangle_rows(len).ok_or_else(|| {
-        Error::data(&place, format!("{len} weights is no triangle number: rows of 1, 2, 3, ... do not fill it"))
-    })?;
-    debug_assert!(self_attention.positions_of(rows) >= rows);
-    let start = data_start + info.data_offsets.0 as u64;
-    Ok((StreamInfo { label, rows, dtype }, TensorPlace { dtype: info.dtype, start }))
-}
-
-fn parse_label(text: &str) -> Option<StreamLabel> {
-    let (layer, head) = text.split_once('.')?;
-    let layer = layer.parse().ok()?;
-    (!head.is_empty()).then(|| StreamLabel { layer, head: Head::parse(head) })
+    let rows = rows_of(len, first_len).ok_or_else(|| Error::data(&place, unfilled(len, first_len)))?;
+    Ok((StreamInfo { label, rows, dtype }, TensorPlace { dtype: tensor.dtype, start: tensor.start }))
 }
 
 fn dtype_name(dtype: Dtype) -> Option<&'static str> {
@@ -137,10 +98,21 @@ fn dtype_name(dtype: Dtype) -> Option<&'static str> {
     }
 }
 
-/// The number of rows of 1, 2, 3, ... weights that make up `len` weights exactly.
-fn triangle_rows(len: usize) -> Option<usize> {
-    let rows = ((8 * len as u128 + 1).isqrt() - 1) / 2;
-    (rows * (rows + 1) / 2 == len as u128).then_some(rows as usize)
+/// The number of rows of `first`, `first + 1`, ... weights that make up `len` weights exactly.
+fn rows_of(len: usize, first: usize) -> Option<usize> {
+    // Rows of 1, 2, ..., first - 1 weights put before them make it a triangle.
+    let before = (first as u128).saturating_sub(1);
+    let triangle = len as u128 + before * (before + 1) / 2;
+    let rows = ((8 * triangle + 1).isqrt() - 1) / 2;
+    (rows * (rows + 1) / 2 == triangle).then_some((rows - before) as usize)
+}
+
+fn unfilled(len: usize, first: usize) -> String {
+    let (second, third) = (first + 1, first + 2);
+    match first {
+        1 => format!("{len} weights is no triangle number: rows of 1, 2, 3, ... do not fill it"),
+        _ => format!("{len} weights: rows of {first}, {second}, {third}, ... do not fill it"),
+    }
 }
 
 fn check_streams(name: &str, streams: &[(StreamInfo, TensorPlace)]) -> Result<()> {
@@ -164,11 +136,20 @@ fn check_streams(name: &str, streams: &[(StreamInfo, TensorPlace)]) -> Result<()
     }
 }
 
-fn positions(name: &str, metadata: &BTreeMap<String, String>, kind: SelfAttention, rows: usize) -> Result<usize> {
-    let found = kind.positions_of(rows);
+/// Traces that begin in the middle of a sequence say where.
+fn first_position(name: &str, metadata: &BTreeMap<String, String>, kind: SelfAttention) -> Result<Position> {
+    let Some(text) = metadata.get(FIRST_POSITION) else { return Ok(kind.first_step()) };
+    match text.parse() {
+        Ok(first) if first < u32::MAX / 2 => Ok(Position(first).max(kind.first_step())),
+        _ => Err(Error::data(name, format!("{FIRST_POSITION} is {text:?}, must be the position of the first row"))),
+    }
+}
+
+fn positions(name: &str, metadata: &BTreeMap<String, String>, first: Position, rows: usize) -> Result<usize> {
+    let found = if rows == 0 { 0 } else { first.index() + rows };
     match metadata.get("seq_len").map(|text| (text, text.parse::<usize>().ok())) {
         None => Ok(found),
-        Some((_, Some(said))) if kind.rows_of(said) == rows => Ok(said),
+        Some((_, Some(said))) if said.saturating_sub(first.index()) == rows => Ok(said),
         Some((text, _)) => {
             let problem = format!("seq_len is {text:?}, the tensors hold {rows} rows ({found} positions)");
             Err(Error::data(name, problem))
@@ -182,11 +163,19 @@ mod tests {
 
     #[test]
     fn triangle_numbers_are_told_from_others() {
-        assert_eq!(triangle_rows(0), Some(0));
-        assert_eq!(triangle_rows(1), Some(1));
-        assert_eq!(triangle_rows(2), None);
-        assert_eq!(triangle_rows(2_098_176), Some(2048));
-        assert_eq!(triangle_rows(2_098_177), None);
-        assert_eq!(triangle_rows(usize::MAX), None);
+        assert_eq!(rows_of(0, 1), Some(0));
+        assert_eq!(rows_of(1, 1), Some(1));
+        assert_eq!(rows_of(2, 1), None);
+        assert_eq!(rows_of(2_098_176, 1), Some(2048));
+        assert_eq!(rows_of(2_098_177, 1), None);
+        assert_eq!(rows_of(usize::MAX, 1), None);
+    }
+
+    #[test]
+    fn rows_may_begin_in_the_middle_of_the_sequence() {
+        assert_eq!(rows_of(5 + 6 + 7, 5), Some(3));
+        assert_eq!(rows_of(0, 5), Some(0));
+        assert_eq!(rows_of(4, 5), None);
+        assert_eq!(rows_of(usize::MAX, u32::MAX as usize), None);
     }
 }

@@ -1,9 +1,13 @@
 //! Streams the rows of a safetensors trace: reads consecutive rows at once and widens them.
 
-use super::header::{Header, TensorPlace, read_header};
+use super::header::{Header, TensorPlace, describe};
+use super::raw::read_header;
+use super::square;
 use crate::error::{Error, Result};
 use crate::kernels;
 use crate::position::Position;
+use crate::trace::options::{ReadOption, ReadOptions};
+use crate::trace::storage::open_file;
 use crate::trace::{RowBlock, RowReader, SelfAttention, Source, TraceInfo};
 use safetensors::tensor::Dtype;
 use std::fs::File;
@@ -15,12 +19,18 @@ struct SafetensorsTrace {
     header: Header,
 }
 
-/// Opens a native trace; only the header is read.
+/// Opens a native trace, or square arrays; of a native trace only the header is read.
 ///
 /// # Errors
-/// When the file is not a sound safetensors file or not a kvsim trace.
-pub fn open(path: &Path) -> Result<Box<dyn Source>> {
-    Ok(Box::new(SafetensorsTrace { path: path.to_owned(), header: read_header(path)? }))
+/// When the file is not a sound safetensors file, or neither a kvsim trace nor attention in square arrays.
+pub fn open(path: &Path, options: &ReadOptions) -> Result<Box<dyn Source>> {
+    let header = read_header(path)?;
+    if square::is_square(&header) {
+        return square::open(path, header, options);
+    }
+    let header = describe(header)?;
+    options.allow_only(ReadOption::COMMON, "a native trace")?;
+    Ok(Box::new(SafetensorsTrace { path: path.to_owned(), header }))
 }
 
 impl Source for SafetensorsTrace {
@@ -31,14 +41,14 @@ impl Source for SafetensorsTrace {
     fn open(&self, stream: usize) -> Result<Box<dyn RowReader>> {
         let TensorPlace { dtype, start } = self.header.places[stream];
         let info = self.info();
-        let mut file = File::open(&self.path).map_err(|error| Error::io(&self.path, error))?;
+        let mut file = open_file(&self.path)?;
         file.seek(SeekFrom::Start(start)).map_err(|error| Error::io(&self.path, error))?;
         Ok(Box::new(TriangleReader {
             file,
             path: self.path.clone(),
             dtype,
             kind: info.self_attention,
-            next: info.self_attention.first_step(),
+            next: info.first_position,
             left: info.streams[stream].rows,
             narrow: Vec::new(),
         }))

@@ -1,6 +1,6 @@
 //! Writes a trace as a native file, a block of rows at a time.
 
-use super::header::PREFIX;
+use super::header::{FIRST_POSITION, PREFIX};
 use crate::error::{Error, Result};
 use crate::trace::{RowBlock, Source, TraceInfo};
 use half::{bf16, f16};
@@ -93,8 +93,8 @@ fn header(info: &TraceInfo, stored: StoredType) -> Vec<u8> {
     tensors.insert("__metadata__".to_owned(), json!(metadata(info)));
     let mut start = 0;
     for stream in &info.streams {
-        let first = info.self_attention.first_step();
-        let len: usize = (0..stream.rows).map(|row| info.self_attention.row_len(first) + row).sum();
+        let first_len = info.self_attention.row_len(info.first_position);
+        let len: usize = (0..stream.rows).map(|row| first_len + row).sum();
         let end = start + len * stored.bytes();
         let entry = json!({ "dtype": stored.name(), "shape": [len], "data_offsets": [start, end] });
         tensors.insert(format!("{PREFIX}{}", stream.label), entry);
@@ -112,5 +112,9 @@ fn metadata(info: &TraceInfo) -> BTreeMap<String, String> {
     metadata.insert("kvsim".to_owned(), "1".to_owned());
     metadata.insert("self".to_owned(), info.self_attention.word().to_owned());
     metadata.insert("seq_len".to_owned(), info.positions.to_string());
+    metadata.remove(FIRST_POSITION);
+    if info.first_position > info.self_attention.first_step() {
+        metadata.insert(FIRST_POSITION.to_owned(), info.first_position.to_string());
+    }
     metadata
 }

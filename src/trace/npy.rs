@@ -1,0 +1,73 @@
+//! `.npy`: one array, as `numpy.save` writes it. Reads the header; the array is never read here.
+
+pub(super) mod header;
+mod literal;
+
+use super::Source;
+use super::options::ReadOptions;
+use super::square::{Array, Cells, Dump, open as open_square};
+use super::storage::{Storage, open_file};
+use crate::error::{Error, Result};
+use header::Header;
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::io::BufReader;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Opens an npy file.
+///
+/// # Errors
+/// When it is no sound array of floats, or no attention.
+pub fn open(path: &Path, options: &ReadOptions) -> Result<Box<dyn Source>> {
+    let file = path.display().to_string();
+    let array = describe(path).map_err(|error| match error {
+        Problem::Io(error) => error,
+        Problem::Data(problem) => Error::data(&file, problem),
+    })?;
+    let dump = Dump { file, format: "npy", arrays: vec![array], metadata: BTreeMap::new(), notes: Vec::new() };
+    open_square(dump, options)
+}
+
+/// What can go wrong before the place is named.
+enum Problem {
+    Io(Error),
+    Data(String),
+}
+
+impl From<String> for Problem {
+    fn from(problem: String) -> Problem {
+        Problem::Data(problem)
+    }
+}
+
+fn describe(path: &Path) -> Result<Array, Problem> {
+    let file = open_file(path).map_err(Problem::Io)?;
+    let len = file.metadata().map_err(|error| Problem::Io(Error::io(path, error)))?.len();
+    let header = header::read(&mut BufReader::new(file))?;
+    let cells = header.cells(&path.display().to_string(), None)?;
+    check_len(&header, cells, len)?;
+    Ok(array(&header, String::new(), cells, Storage::File(path.to_owned()), header.len))
+}
+
+/// The array behind a header, whose bytes start at `start`.
+pub(super) fn array(header: &Header, name: String, cells: Cells, storage: Storage, start: u64) -> Array {
+    Array { name, shape: header.shape.clone(), cells, fortran: header.fortran, storage: Arc::new(storage), start }
+}
+
+/// Checks that of `len` bytes the header and the array make up all; returns the array's.
+///
+/// # Errors
+/// One line that says how many are there and how many are needed.
+pub(super) fn check_len(header: &Header, cells: Cells, len: u64) -> Result<u64, String> {
+    let needed = Array::bytes(&header.shape, cells)
+        .ok_or_else(|| format!("shape {:?} is more than any file can hold", header.shape))?;
+    let found = len.saturating_sub(header.len);
+    match found.cmp(&needed) {
+        Ordering::Equal => Ok(needed),
+        Ordering::Less => Err(format!("truncated: the array needs {needed} bytes, {found} are there")),
+        Ordering::Greater => {
+            Err(format!("{} bytes follow the array: save several arrays with numpy.savez", found - needed))
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The header of any safetensors file: names, shapes and places of tensors. Touches no tensor data, and does
+//! not know what tensors mean.
+
+use super::names;
+use crate::error::{Error, Result};
+use crate::trace::storage::open_file;
+use safetensors::tensor::{Dtype, Metadata};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// The format itself allows no longer header.
+const MAX_HEADER: u64 = 100_000_000;
+
+/// What a file holds, checked against its length.
+pub(super) struct RawHeader {
+    /// The file's name, for messages.
+    pub name: String,
+    pub metadata: BTreeMap<String, String>,
+    /// By name.
+    pub tensors: Vec<RawTensor>,
+}
+
+/// A tensor of the file.
+pub(super) struct RawTensor {
+    pub name: String,
+    pub dtype: Dtype,
+    pub shape: Vec<usize>,
+    /// Where it starts in the file.
+    pub start: u64,
+}
+
+/// Reads and checks the header of the file at `path`.
+pub(super) fn read_header(path: &Path) -> Result<RawHeader> {
+    let name = path.display().to_string();
+    let mut file = open_file(path)?;
+    let file_len = file.metadata().map_err(|error| Error::io(path, error))?.len();
+    let bytes = read_header_bytes(&mut file, file_len, path)?;
+    if let Some(twice) = names::twice(&bytes) {
+        return Err(Error::data(&name, format!("two tensors are named {twice:?}: give each a name of its own")));
+    }
+    let metadata: Metadata = serde_json::from_slice(&bytes)
+        .map_err(|error| Error::data(&name, format!("not a sound safetensors header: {error}")))?;
+    let data_start = 8 + bytes.len() as u64;
+    check_length(&name, file_len, data_start + metadata.data_len() as u64)?;
+    Ok(raw_header(name, metadata, data_start))
+}
+
+fn read_header_bytes(file: &mut File, file_len: u64, path: &Path) -> Result<Vec<u8>> {
+    let mut prefix = [0; 8];
+    let name = || path.display().to_string();
+    if file_len < 8 {
+        return Err(Error::data(name(), format!("{file_len} bytes is too short for a safetensors file")));
+    }
+    file.read_exact(&mut prefix).map_err(|error| Error::io(path, error))?;
+    let len = u64::from_le_bytes(prefix);
+    if len > MAX_HEADER || len > file_len - 8 {
+        let problem = format!("the header claims {len} bytes, the file has {file_len}: truncated, or not safetensors");
+        return Err(Error::data(name(), problem));
+    }
+    let mut bytes = vec![0; len as usize];
+    file.read_exact(&mut bytes).map_err(|error| Error::io(path, error))?;
+    Ok(bytes)
+}
+
+fn check_length(name: &str, found: u64, needed: u64) -> Result<()> {
+    if found == needed {
+        return Ok(());
+    }
+    let what = if found < needed { "truncated" } else { "too long" };
+    Err(Error::data(name, format!("{what}: {found} bytes, the header describes {needed}")))
+}
+
+fn raw_header(name: String, header: Metadata, data_start: u64) -> RawHeader {
+    let metadata = header.metadata().clone().unwrap_or_default().into_iter().collect();
+    let mut tensors: Vec<RawTensor> = header
+        .tensors()
+        .into_iter()
+        .map(|(name, info)| RawTensor {
+            name,
+            dtype: info.dtype,
+            shape: info.shape.clone(),
+            start: data_start + info.data_offsets.0 as u64,
+        })
+        .collect();
+    tensors.sort_by(|a, b| a.name.cmp(&b.name));
+    RawHeader { name, metadata, tensors }
+}

@@ -1,0 +1,11 @@
+//! Attention as runtimes dump it: every layout, container and trap, against the same attention in memory.
+
+mod attention;
+mod containers;
+mod files;
+mod fuzz;
+mod normalize;
+mod positions;
+mod refusals;
+mod shared;
+mod unsound;
