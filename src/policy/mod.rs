@@ -5,12 +5,16 @@
 //! checks the answer and tells the policy which slots left. [`table::POLICIES`] lists them all.
 
 mod choose;
+pub mod decay;
 pub mod h2o;
+mod history;
 pub mod oracle;
 pub mod parameter;
 pub mod pyramidkv;
 pub mod random;
 pub mod scissorhands;
+pub mod scissorhands_paper;
+pub mod share;
 pub mod sliding_window;
 pub mod snapkv;
 pub mod streaming_llm;

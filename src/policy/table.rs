@@ -1,12 +1,18 @@
 //! The table of policies: what the command line, `kvsim policies`, the vectors, the tests and the
 //! docs know of them. A new policy is its own file, a line here, and its vectors.
 
+use super::decay::{Decay, Signal};
 use super::h2o::H2o;
 use super::oracle::Oracle;
-use super::parameter::{OBS_WINDOW, POOL_KERNEL, PYRAMID_RATIO, Parameter, RECENT_WINDOW, SEED, SINKS, Value, Values};
+use super::parameter::{
+    COUNT, DROP, GAMMA, HISTORY_WINDOW, OBS_WINDOW, POOL_KERNEL, PYRAMID_RATIO, Parameter, RECENT_WINDOW, SEED, SIGNAL,
+    SINKS, THRESHOLD, Value, Values,
+};
 use super::pyramidkv::{LayerPlace, layer_budget};
 use super::random::Random;
 use super::scissorhands::Scissorhands;
+use super::scissorhands_paper::{Count, PaperSetting, ScissorhandsPaper, Threshold};
+use super::share::Share;
 use super::sliding_window::{Full, SlidingWindow};
 use super::snapkv::SnapKv;
 use super::streaming_llm::StreamingLlm;
@@ -153,6 +159,23 @@ pub static POLICIES: &[PolicyEntry] = &[
         make: Make::Policy(|setting| Box::new(Scissorhands::new(setting.values.count(&RECENT_WINDOW), setting.budget))),
     },
     PolicyEntry {
+        name: "scissorhands-paper",
+        summary: "drops many at once: what was low most often in a window of history",
+        paper: Some("Liu et al.: Scissorhands, NeurIPS 2023, arXiv 2305.17118"),
+        parameters: &[
+            (&HISTORY_WINDOW, Value::Count(400)),
+            (&RECENT_WINDOW, Value::Count(10)),
+            (&DROP, Value::Share(Share::percent(50))),
+            (&COUNT, Value::Word("low")),
+            (&THRESHOLD, Value::Word("sequence")),
+        ],
+        budgeted: true,
+        check: window_fits,
+        cache_budget: as_given,
+        figure: Some("votesOf"),
+        make: Make::Policy(make_scissorhands_paper),
+    },
+    PolicyEntry {
         name: "tova",
         summary: "keeps what the newest token attends to",
         paper: Some("Oren et al.: Transformers are Multi-State RNNs, EMNLP 2024, arXiv 2401.06104"),
@@ -162,6 +185,17 @@ pub static POLICIES: &[PolicyEntry] = &[
         cache_budget: as_given,
         figure: Some("lastAttentionOf"),
         make: Make::Policy(|setting| Box::new(Tova::new(setting.budget))),
+    },
+    PolicyEntry {
+        name: "decay",
+        summary: "keeps the highest score that fades as rows go by, and the newest",
+        paper: None,
+        parameters: &[(&GAMMA, Value::Real(0.95)), (&SIGNAL, Value::Word("weight")), RECENT],
+        budgeted: true,
+        check: window_fits,
+        cache_budget: as_given,
+        figure: Some("scoreOf"),
+        make: Make::Policy(make_decay),
     },
     PolicyEntry {
         name: "snapkv",
@@ -249,4 +283,20 @@ fn make_snapkv(setting: &Setting) -> Box<dyn Policy> {
         values.count(&POOL_KERNEL),
         setting.budget,
     ))
+}
+
+fn make_decay(Setting { budget, values, .. }: &Setting) -> Box<dyn Policy> {
+    let signal = Signal::from_word(values.word(&SIGNAL)).expect("the parameter admits known words only");
+    Box::new(Decay::new(values.real(&GAMMA), signal, values.count(&RECENT_WINDOW), *budget))
+}
+
+fn make_scissorhands_paper(Setting { budget, values, .. }: &Setting) -> Box<dyn Policy> {
+    let setting = PaperSetting {
+        history_window: values.count(&HISTORY_WINDOW),
+        recent_window: values.count(&RECENT_WINDOW),
+        drop: values.count_of(&DROP, *budget),
+        count: Count::from_word(values.word(&COUNT)).expect("the parameter admits known words only"),
+        threshold: Threshold::from_word(values.word(&THRESHOLD)).expect("the parameter admits known words only"),
+    };
+    Box::new(ScissorhandsPaper::new(setting, *budget))
 }

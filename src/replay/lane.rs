@@ -51,11 +51,7 @@ impl Lane {
         let budget = plan.budget.map(|_| (plan.entry.cache_budget)(&asked));
         let setting = Setting { budget: budget.unwrap_or(usize::MAX), ..asked };
         match plan.entry.make {
-            Make::Policy(make) => {
-                let slots = budget.unwrap_or(0).min(1 << 16);
-                let setting = Setting { budget: slots, ..setting };
-                Lane::Policy(PolicyLane::new(plan.entry.name, make(&setting), budget, kind, view))
-            }
+            Make::Policy(make) => Lane::Policy(PolicyLane::new(plan.entry.name, make(&setting), budget, kind, view)),
             Make::Bound(make) => Lane::Bound(BoundLane::new(make(&setting), setting.budget, kind)),
         }
     }

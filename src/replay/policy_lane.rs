@@ -30,7 +30,7 @@ impl PolicyLane {
         kind: SelfAttention,
         view: ViewKind,
     ) -> PolicyLane {
-        let mut cache = Cache::new(name, policy, budget.unwrap_or(0).min(1 << 16) + 1);
+        let mut cache = Cache::new(name, policy, budget.unwrap_or(0).saturating_add(1));
         if kind == SelfAttention::Excluded {
             cache.admit(Position(0));
         }
