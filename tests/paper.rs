@@ -118,3 +118,50 @@ fn decay_meets_h2o_scissorhands_and_tova_at_its_ends() {
         assert_eq!(comparable(&found[0]), comparable(&found[1]), "decay instead of {}", policy.entry.name);
     }
 }
+
+#[test]
+fn the_bounds_that_know_the_future_retain_what_they_should() {
+    assert_masses(
+        [("optimal", &[]), ("future-greedy", &[]), ("oracle", &[])],
+        [
+            ("15.mean", 128, [0.888378, 0.849484, 0.910900]),
+            ("15.mean", 256, [0.943390, 0.929417, 0.957143]),
+            ("16.6", 128, [0.945471, 0.932953, 0.958937]),
+            ("16.6", 256, [0.983653, 0.979916, 0.988163]),
+        ],
+    );
+}
+
+#[test]
+fn the_optimum_of_the_canonical_trace_is_what_it_should_be() {
+    let source = formats::open(OsStr::new("decode-4096")).expect("built in");
+    let expected = [(256, 0.961786), (512, 0.969244), (1024, 0.979828)];
+    let lanes: Vec<LanePlan> =
+        expected.iter().flat_map(|(budget, _)| ["optimal", "oracle"].map(|bound| lane(bound, *budget, &[]))).collect();
+    let found = tallies(&*source, "0.0", &lanes);
+    for (pair, (budget, expected)) in found.chunks(2).zip(expected) {
+        assert_close(mass(&pair[0]), expected, &format!("optimal at {budget}"));
+        assert_close(mass(&pair[1]), expected, &format!("oracle at {budget}"));
+    }
+}
+
+#[test]
+fn layers_that_share_importance_retain_what_they_should() {
+    let Some(source) = recording() else { return };
+    let caches = caches(&*source, &["3.mean", "15.mean"]);
+    for (budget, alpha, expected) in [
+        (128, "0", [0.909508, 0.876605]),
+        (128, "0.5", [0.908951, 0.865322]),
+        (128, "0.9", [0.907372, 0.863783]),
+        (256, "0", [0.949005, 0.934217]),
+        (256, "0.5", [0.948728, 0.928172]),
+        (256, "0.9", [0.947481, 0.927560]),
+    ] {
+        let plan = lane("scissorhands-cross-layer", budget, &[("alpha", alpha)]);
+        let outcomes = replay(&*source, &caches, &[plan], &Options::default(), &NoObserver).expect("sound");
+        for (outcome, expected) in outcomes.iter().zip(expected) {
+            let what = format!("alpha {alpha} at {budget} on {}", outcome.cache.label);
+            assert_close(mass(&outcome.tallies[0]), expected, &what);
+        }
+    }
+}

@@ -1,12 +1,17 @@
 //! The table of policies: what the command line, `kvsim policies`, the vectors, the tests and the
 //! docs know of them. A new policy is its own file, a line here, and its vectors.
 
+use super::coupled::{CoupledPolicy, CoupledSetting};
+use super::cross_layer::CrossLayer;
 use super::decay::{Decay, Signal};
+use super::future::{Evictions, Planner};
+use super::future_greedy::FutureGreedy;
 use super::h2o::H2o;
+use super::optimal::Optimal;
 use super::oracle::Oracle;
 use super::parameter::{
-    COUNT, DROP, GAMMA, HISTORY_WINDOW, OBS_WINDOW, POOL_KERNEL, PYRAMID_RATIO, Parameter, RECENT_WINDOW, SEED, SIGNAL,
-    SINKS, THRESHOLD, Value, Values,
+    ALPHA, COUNT, DROP, GAMMA, HISTORY_WINDOW, OBS_WINDOW, POOL_KERNEL, PYRAMID_RATIO, Parameter, RECENT_WINDOW, SEED,
+    SIGNAL, SINKS, THRESHOLD, Value, Values,
 };
 use super::pyramidkv::{LayerPlace, layer_budget};
 use super::random::Random;
@@ -48,8 +53,18 @@ pub struct PolicyEntry {
 pub enum Make {
     /// Manages one cache.
     Policy(fn(&Setting) -> Box<dyn Policy>),
+    /// Manages the caches of one head in all layers with one state, in step order.
+    Coupled(fn(&CoupledSetting) -> Box<dyn CoupledPolicy>),
     /// No policy: says what could have been retained at most.
     Bound(fn(&Setting) -> Box<dyn Bound>),
+    /// No policy: knows the rows to come, and plans ahead which positions go; the plan is replayed
+    /// as the kept set of one cache.
+    Future {
+        /// Makes the planner.
+        plan: fn(Evictions) -> Box<dyn Planner>,
+        /// Bytes that it needs for a stream over so many positions at a budget.
+        bytes: fn(positions: usize, budget: usize) -> u64,
+    },
 }
 
 /// What a policy is made from.
@@ -71,9 +86,30 @@ impl PolicyEntry {
         values
     }
 
-    /// Whether this is a bound.
+    /// Whether this is no policy but reads whole rows or the future.
     pub fn is_bound(&self) -> bool {
-        matches!(self.make, Make::Bound(_))
+        matches!(self.make, Make::Bound(_) | Make::Future { .. })
+    }
+
+    /// Whether it holds a kept set, on which everything can be measured.
+    pub fn keeps_a_set(&self) -> bool {
+        !matches!(self.make, Make::Bound(_))
+    }
+
+    /// Whether one state serves several caches.
+    pub fn is_coupled(&self) -> bool {
+        matches!(self.make, Make::Coupled(_))
+    }
+
+    /// Whether it deals budgets out to layers by a rule of its own.
+    pub fn deals_layers(&self) -> bool {
+        self.takes(&PYRAMID_RATIO)
+    }
+
+    /// The least budget that leaves something to choose between.
+    pub fn least_budget(&self, values: &Values) -> usize {
+        let reserved = [&RECENT_WINDOW, &SINKS].into_iter().filter(|parameter| self.takes(parameter));
+        reserved.map(|parameter| values.count(parameter)).fold(1, usize::saturating_add)
     }
 
     /// Whether the policy has this parameter.
@@ -176,6 +212,19 @@ pub static POLICIES: &[PolicyEntry] = &[
         make: Make::Policy(make_scissorhands_paper),
     },
     PolicyEntry {
+        name: "scissorhands-cross-layer",
+        summary: "one importance per position, handed from layer to layer; a reading, not the paper's",
+        paper: None,
+        parameters: &[(&ALPHA, Value::Real(0.5)), RECENT],
+        budgeted: true,
+        check: window_fits,
+        cache_budget: as_given,
+        figure: None,
+        make: Make::Coupled(|CoupledSetting { values, .. }| {
+            Box::new(CrossLayer::new(values.real(&ALPHA), values.count(&RECENT_WINDOW)))
+        }),
+    },
+    PolicyEntry {
         name: "tova",
         summary: "keeps what the newest token attends to",
         paper: Some("Oren et al.: Transformers are Multi-State RNNs, EMNLP 2024, arXiv 2401.06104"),
@@ -231,6 +280,31 @@ pub static POLICIES: &[PolicyEntry] = &[
         cache_budget: as_given,
         figure: None,
         make: Make::Bound(|_| Box::new(Oracle::default())),
+    },
+    PolicyEntry {
+        name: "optimal",
+        summary: "bound: knows the future, and never takes back what it evicted",
+        paper: None,
+        parameters: &[],
+        budgeted: true,
+        check: anything_goes,
+        cache_budget: as_given,
+        figure: None,
+        make: Make::Future { plan: |evictions| Box::new(Optimal::new(evictions)), bytes: Optimal::bytes },
+    },
+    PolicyEntry {
+        name: "future-greedy",
+        summary: "heuristic: knows the future, and evicts what will receive the least",
+        paper: None,
+        parameters: &[],
+        budgeted: true,
+        check: anything_goes,
+        cache_budget: as_given,
+        figure: None,
+        make: Make::Future {
+            plan: |evictions| Box::new(FutureGreedy::new(evictions)),
+            bytes: |positions, _| FutureGreedy::bytes(positions),
+        },
     },
 ];
 

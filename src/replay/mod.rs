@@ -9,15 +9,22 @@
 mod block;
 mod bound_lane;
 mod cache;
+mod coupled;
 mod facts;
+mod group;
 mod lane;
+mod layer_budgets;
 mod plan;
+mod planning;
 mod policy_lane;
 mod run;
 mod tally;
+mod team;
 
 pub use cache::Cache;
 pub use lane::StepRecord;
+pub use layer_budgets::{LayerBudget, LayerBudgets};
 pub use plan::{CachePlan, LanePlan, caches_of};
+pub use planning::planning_bytes;
 pub use run::{BadRows, NoObserver, Observer, Options, Outcome, ViewKind, replay};
 pub use tally::Tally;

@@ -1,5 +1,6 @@
 //! What a replay is asked to do: which caches a trace has, and which lanes run on each.
 
+use super::layer_budgets::{LayerBudget, LayerBudgets};
 use crate::error::{Error, Result};
 use crate::policy::parameter::Values;
 use crate::policy::pyramidkv::LayerPlace;
@@ -59,6 +60,42 @@ impl LanePlan {
     /// The setting for a cache that stands at `place`, before the policy's own share is taken.
     pub fn setting(&self, place: LayerPlace) -> Setting {
         Setting { budget: self.budget.unwrap_or(usize::MAX), values: self.values.clone(), place }
+    }
+
+    /// The budget of a cache before the policy's own share is taken; `None` where there is no budget.
+    ///
+    /// # Errors
+    /// When the shape does not cover the cache's layer.
+    pub fn layer_budget(&self, cache: &CachePlan, layers: &LayerBudgets) -> Result<Option<LayerBudget>, String> {
+        let least = self.entry.least_budget(&self.values);
+        self.budget.map(|budget| layers.of(cache, budget, least)).transpose()
+    }
+
+    /// The setting in force on a cache: the layer's budget, and the policy's own share of it.
+    ///
+    /// # Errors
+    /// When the shape does not cover the cache's layer, or the policy refuses the budget there.
+    pub fn setting_on(&self, cache: &CachePlan, layers: &LayerBudgets) -> Result<Setting, String> {
+        let mut setting = self.setting(cache.place);
+        if let Some(LayerBudget { budget, .. }) = self.layer_budget(cache, layers)? {
+            setting.budget = budget;
+            setting.budget = (self.entry.cache_budget)(&setting);
+        }
+        (self.entry.check)(&setting).map_err(|problem| format!("layer {}: {problem}", cache.label.layer))?;
+        Ok(setting)
+    }
+
+    /// Says what is impossible about the lane on these caches.
+    ///
+    /// # Errors
+    /// As [`LanePlan::check`] and [`LanePlan::setting_on`], or when the policy and the shape both deal
+    /// out the budget.
+    pub fn check_on(&self, caches: &[CachePlan], layers: &LayerBudgets) -> Result<(), String> {
+        self.check()?;
+        if self.entry.deals_layers() && *layers != LayerBudgets::Uniform {
+            return Err("it deals the budget out to layers by its own rule: leave the layer budget uniform".to_owned());
+        }
+        caches.iter().try_for_each(|cache| self.setting_on(cache, layers).map(drop))
     }
 
     /// Says what is impossible about the lane.

@@ -50,8 +50,9 @@ impl PolicyLane {
         self.tally
     }
 
+    /// Replays one step of a block; records it where a log is given.
     #[inline]
-    fn step(&mut self, block: &StepBlock, step: usize, log: Option<&mut Vec<StepRecord>>) -> Result<()> {
+    pub(super) fn step(&mut self, block: &StepBlock, step: usize, log: Option<&mut Vec<StepRecord>>) -> Result<()> {
         let position = block.position(step);
         if self.kind == SelfAttention::Included {
             self.cache.admit(position);
