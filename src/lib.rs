@@ -1,4 +1,5 @@
 //! placeholder front page
+pub mod decimal;
 pub mod error;
 pub mod inspect;
 pub mod kernels;

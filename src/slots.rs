@@ -6,6 +6,9 @@
 use crate::position::Slot;
 use std::ops::{Deref, DerefMut};
 
+/// Most slots that room is made for in advance.
+const MOST_ROOM: usize = 1 << 16;
+
 /// A sequence with one value per slot, in slot order.
 ///
 /// Removing a slot moves the shorter side, so that dropping the oldest costs nothing: the values
@@ -17,9 +20,10 @@ pub struct SlotVec<T> {
 }
 
 impl<T: Copy> SlotVec<T> {
-    /// An empty sequence with room for `slots` values before it allocates again.
+    /// An empty sequence with room for `slots` values before it allocates again; a budget far beyond
+    /// any sequence asks for no more room than it will use.
     pub fn with_capacity(slots: usize) -> Self {
-        SlotVec { buffer: Vec::with_capacity(2 * slots + 1), start: 0 }
+        SlotVec { buffer: Vec::with_capacity(2 * slots.min(MOST_ROOM) + 1), start: 0 }
     }
 
     /// Appends the value of a new, newest slot.

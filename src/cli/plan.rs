@@ -96,7 +96,7 @@ pub struct Lanes {
 /// Names the first policy that there is not.
 pub fn policies_named(names: &[String]) -> Result<Vec<&'static PolicyEntry>, Error> {
     if names.is_empty() {
-        return Ok(POLICIES.iter().filter(|entry| entry.by_default).collect());
+        return Ok(POLICIES.iter().filter(|entry| entry.runs_by_default()).collect());
     }
     let entry = |name: &String| {
         find(name).ok_or_else(|| {

@@ -3,6 +3,7 @@
 use super::output::Output;
 use anyhow::Result;
 use clap::Args;
+use kvsim::policy::coupled::CoupledSetting;
 use kvsim::policy::pyramidkv::LayerPlace;
 use kvsim::policy::table::{Make, POLICIES, PolicyEntry};
 use kvsim::replay::LanePlan;
@@ -62,8 +63,10 @@ fn row(entry: &'static PolicyEntry) -> Vec<String> {
 
 fn slot_bytes(entry: &'static PolicyEntry) -> Option<usize> {
     let setting = LanePlan::new(entry, BUDGET).setting(LayerPlace::ONLY);
-    match entry.make {
-        Make::Policy(make) => Some(make(&setting).slot_bytes() + size_of::<u32>()),
-        Make::Bound(_) => None,
-    }
+    let state = match entry.make {
+        Make::Policy(make) => make(&setting).slot_bytes(),
+        Make::Coupled(make) => make(&CoupledSetting { budgets: vec![BUDGET], values: setting.values }).slot_bytes(),
+        Make::Bound(_) | Make::Future { .. } => return None,
+    };
+    Some(state + size_of::<u32>())
 }

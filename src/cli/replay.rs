@@ -233,6 +233,7 @@ impl ReplayArgs {
             steps: self.steps,
             bad_rows: self.on_bad_row,
             threads: self.threads,
+            ..Options::default()
         }
     }
 

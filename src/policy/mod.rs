@@ -4,13 +4,23 @@
 //! set: it gathers the weights that a policy sees, asks for victims when the budget is exceeded,
 //! checks the answer and tells the policy which slots left. [`table::POLICIES`] lists them all.
 
+mod assignment;
 mod choose;
+pub mod coupled;
+pub mod cross_layer;
+pub mod decay;
+pub mod future;
+pub mod future_greedy;
 pub mod h2o;
+mod history;
+pub mod optimal;
 pub mod oracle;
 pub mod parameter;
 pub mod pyramidkv;
 pub mod random;
 pub mod scissorhands;
+pub mod scissorhands_paper;
+pub mod share;
 pub mod sliding_window;
 pub mod snapkv;
 pub mod streaming_llm;
@@ -87,9 +97,16 @@ pub trait Policy: Send {
     fn slot_bytes(&self) -> usize {
         0
     }
+
+    /// Bytes of state that do not depend on the number of slots.
+    fn fixed_bytes(&self) -> usize {
+        0
+    }
 }
 
 /// Says what could have been retained of a row at most. Unlike a policy it reads whole rows.
+///
+/// Bounds that know the future are [planners](future::Planner).
 pub trait Bound: Send {
     /// The mass retained of this row by the best choice of `held` positions.
     fn retained(&mut self, row: &[f32], held: usize) -> f64;

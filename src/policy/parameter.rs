@@ -1,5 +1,6 @@
 //! Parameters of policies: names, values, defaults and the text forms that they are read from.
 
+use super::share::Share;
 use std::fmt;
 
 /// A parameter that policies may have. Each name means the same in every policy.
@@ -34,6 +35,10 @@ pub enum Kind {
         /// The largest value.
         most: f64,
     },
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// A whole number from 1 on, or a share of the budget such as `50%`.
+    CountOrShare,
 }
 
 /// The value of a parameter.
@@ -43,6 +48,10 @@ pub enum Value {
     Count(usize),
     /// A number.
     Real(f64),
+    /// A word.
+    Word(&'static str),
+    /// A share of the budget.
+    Share(Share),
 }
 
 impl fmt::Display for Value {
@@ -50,6 +59,8 @@ impl fmt::Display for Value {
         match self {
             Value::Count(count) => count.fmt(f),
             Value::Real(real) => real.fmt(f),
+            Value::Word(word) => word.fmt(f),
+            Value::Share(share) => share.fmt(f),
         }
     }
 }
@@ -61,25 +72,38 @@ impl Parameter {
     /// Says what is wrong with the text, without naming the parameter.
     pub fn parse(&self, text: &str) -> Result<Value, String> {
         match self.kind {
-            Kind::Count { least, odd } => {
-                let count: usize = text.parse().map_err(|_| format!("{text:?} is no whole number"))?;
-                if count < least {
-                    return Err(format!("{count} is too small, at least {least} is needed"));
-                }
-                if odd && count.is_multiple_of(2) {
-                    return Err(format!("{count} is even, an odd number is needed"));
-                }
-                Ok(Value::Count(count))
-            }
-            Kind::Real { least, most } => {
-                let real: f64 = text.parse().map_err(|_| format!("{text:?} is no number"))?;
-                if !(least..=most).contains(&real) {
-                    return Err(format!("{text} is out of range, {least} to {most} is possible"));
-                }
-                Ok(Value::Real(real))
-            }
+            Kind::Count { least, odd } => parse_count(text, least, odd),
+            Kind::Real { least, most } => parse_real(text, least, most),
+            Kind::Word(words) => parse_word(text, words),
+            Kind::CountOrShare if text.ends_with('%') => Share::parse(text).map(Value::Share),
+            Kind::CountOrShare => parse_count(text, 1, false)
+                .map_err(|problem| format!("{problem} (a share of the budget is written as 50%)")),
         }
     }
+}
+
+fn parse_count(text: &str, least: usize, odd: bool) -> Result<Value, String> {
+    let count: usize = text.parse().map_err(|_| format!("{text:?} is no whole number"))?;
+    if count < least {
+        return Err(format!("{count} is too small, at least {least} is needed"));
+    }
+    if odd && count % 2 == 0 {
+        return Err(format!("{count} is even, an odd number is needed"));
+    }
+    Ok(Value::Count(count))
+}
+
+fn parse_real(text: &str, least: f64, most: f64) -> Result<Value, String> {
+    let real: f64 = text.parse().map_err(|_| format!("{text:?} is no number"))?;
+    if !(least..=most).contains(&real) {
+        return Err(format!("{text} is out of range, {least} to {most} is possible"));
+    }
+    Ok(Value::Real(real))
+}
+
+fn parse_word(text: &str, words: &[&'static str]) -> Result<Value, String> {
+    let known = words.iter().find(|word| **word == text);
+    known.map(|word| Value::Word(word)).ok_or_else(|| format!("{text:?} is none of {}", words.join(", ")))
 }
 
 /// Newest slots that a policy never evicts.
@@ -136,8 +160,85 @@ pub const SEED: Parameter = Parameter {
     kind: Kind::Count { least: 0, odd: false },
 };
 
+/// How much of a score is left after a row.
+pub const GAMMA: Parameter = Parameter {
+    name: "gamma",
+    column: "gamma",
+    vector_key: "gamma",
+    summary: "share of a score that the next row leaves of it",
+    kind: Kind::Real { least: 0.0, most: 1.0 },
+};
+
+/// What a weight adds to a score.
+pub const SIGNAL: Parameter = Parameter {
+    name: "signal",
+    column: "signal",
+    vector_key: "signal",
+    summary: "what a weight adds to a score",
+    kind: Kind::Word(&["weight", "vote", "sqrt", "square"]),
+};
+
+/// Observed rows whose bits count.
+pub const HISTORY_WINDOW: Parameter = Parameter {
+    name: "history-window",
+    column: "history_window",
+    vector_key: "historyWindow",
+    summary: "last observed rows that count",
+    kind: Kind::Count { least: 1, odd: false },
+};
+
+/// Slots that go at once.
+pub const DROP: Parameter = Parameter {
+    name: "drop",
+    column: "drop",
+    vector_key: "drop",
+    summary: "slots that go at once: a count, or a share of the budget",
+    kind: Kind::CountOrShare,
+};
+
+/// What is counted over the history window.
+pub const COUNT: Parameter = Parameter {
+    name: "count",
+    column: "count",
+    vector_key: "count",
+    summary: "evict the most lows, the fewest highs, or the largest fraction of lows",
+    kind: Kind::Word(&["low", "high", "fraction"]),
+};
+
+/// What a weight is compared with.
+pub const THRESHOLD: Parameter = Parameter {
+    name: "threshold",
+    column: "threshold",
+    vector_key: "threshold",
+    summary: "a weight is low up to the even share of the sequence, or of the kept positions",
+    kind: Kind::Word(&["sequence", "kept"]),
+};
+
+/// How much the layer before counts.
+pub const ALPHA: Parameter = Parameter {
+    name: "alpha",
+    column: "alpha",
+    vector_key: "alpha",
+    summary: "share of the importance that layers hand on, against the layer's own weights",
+    kind: Kind::Real { least: 0.0, most: 1.0 },
+};
+
 /// Every parameter, in the order of report columns.
-pub const PARAMETERS: &[&Parameter] = &[&RECENT_WINDOW, &SINKS, &OBS_WINDOW, &POOL_KERNEL, &PYRAMID_RATIO, &SEED];
+pub const PARAMETERS: &[&Parameter] = &[
+    &RECENT_WINDOW,
+    &SINKS,
+    &OBS_WINDOW,
+    &POOL_KERNEL,
+    &PYRAMID_RATIO,
+    &SEED,
+    &GAMMA,
+    &SIGNAL,
+    &HISTORY_WINDOW,
+    &DROP,
+    &COUNT,
+    &THRESHOLD,
+    &ALPHA,
+];
 
 /// The values of one lane's parameters, in the policy's own order.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -170,6 +271,22 @@ impl Values {
         match self.get(parameter) {
             Some(Value::Real(real)) => real,
             other => panic!("the table of policies promises a number for {:?}, found {other:?}", parameter.name),
+        }
+    }
+
+    /// A word that the policy's line in the table promises.
+    pub fn word(&self, parameter: &Parameter) -> &'static str {
+        match self.get(parameter) {
+            Some(Value::Word(word)) => word,
+            other => panic!("the table of policies promises a word for {:?}, found {other:?}", parameter.name),
+        }
+    }
+
+    /// A count that the policy's line in the table promises, or the share of `whole` that stands for it.
+    pub fn count_of(&self, parameter: &Parameter, whole: usize) -> usize {
+        match self.get(parameter) {
+            Some(Value::Share(share)) => share.of(whole),
+            _ => self.count(parameter),
         }
     }
 

@@ -1,12 +1,23 @@
 //! The table of policies: what the command line, `kvsim policies`, the vectors, the tests and the
 //! docs know of them. A new policy is its own file, a line here, and its vectors.
 
+use super::coupled::{CoupledPolicy, CoupledSetting};
+use super::cross_layer::CrossLayer;
+use super::decay::{Decay, Signal};
+use super::future::{Evictions, Planner};
+use super::future_greedy::FutureGreedy;
 use super::h2o::H2o;
+use super::optimal::Optimal;
 use super::oracle::Oracle;
-use super::parameter::{OBS_WINDOW, POOL_KERNEL, PYRAMID_RATIO, Parameter, RECENT_WINDOW, SEED, SINKS, Value, Values};
+use super::parameter::{
+    ALPHA, COUNT, DROP, GAMMA, HISTORY_WINDOW, OBS_WINDOW, POOL_KERNEL, PYRAMID_RATIO, Parameter, RECENT_WINDOW, SEED,
+    SIGNAL, SINKS, THRESHOLD, Value, Values,
+};
 use super::pyramidkv::{LayerPlace, layer_budget};
 use super::random::Random;
 use super::scissorhands::Scissorhands;
+use super::scissorhands_paper::{Count, PaperSetting, ScissorhandsPaper, Threshold};
+use super::share::Share;
 use super::sliding_window::{Full, SlidingWindow};
 use super::snapkv::SnapKv;
 use super::streaming_llm::StreamingLlm;
@@ -25,8 +36,6 @@ pub struct PolicyEntry {
     pub paper: Option<&'static str>,
     /// Its parameters, with defaults.
     pub parameters: &'static [(&'static Parameter, Value)],
-    /// Whether it runs where no policy is named.
-    pub by_default: bool,
     /// Whether it has a budget at all.
     pub budgeted: bool,
     /// Says what is impossible about a setting, naming the numbers.
@@ -44,8 +53,18 @@ pub struct PolicyEntry {
 pub enum Make {
     /// Manages one cache.
     Policy(fn(&Setting) -> Box<dyn Policy>),
+    /// Manages the caches of one head in all layers with one state, in step order.
+    Coupled(fn(&CoupledSetting) -> Box<dyn CoupledPolicy>),
     /// No policy: says what could have been retained at most.
     Bound(fn(&Setting) -> Box<dyn Bound>),
+    /// No policy: knows the rows to come, and plans ahead which positions go; the plan is replayed
+    /// as the kept set of one cache.
+    Future {
+        /// Makes the planner.
+        plan: fn(Evictions) -> Box<dyn Planner>,
+        /// Bytes that it needs for a stream over so many positions at a budget.
+        bytes: fn(positions: usize, budget: usize) -> u64,
+    },
 }
 
 /// What a policy is made from.
@@ -67,9 +86,36 @@ impl PolicyEntry {
         values
     }
 
-    /// Whether this is a bound.
+    /// Whether this is no policy but reads whole rows or the future.
     pub fn is_bound(&self) -> bool {
-        matches!(self.make, Make::Bound(_))
+        matches!(self.make, Make::Bound(_) | Make::Future { .. })
+    }
+
+    /// Whether it holds a kept set, on which everything can be measured.
+    pub fn keeps_a_set(&self) -> bool {
+        !matches!(self.make, Make::Bound(_))
+    }
+
+    /// Whether one state serves several caches.
+    pub fn is_coupled(&self) -> bool {
+        matches!(self.make, Make::Coupled(_))
+    }
+
+    /// Whether it deals budgets out to layers by a rule of its own.
+    pub fn deals_layers(&self) -> bool {
+        self.takes(&PYRAMID_RATIO)
+    }
+
+    /// The least budget that leaves something to choose between.
+    pub fn least_budget(&self, values: &Values) -> usize {
+        let reserved = [&RECENT_WINDOW, &SINKS].into_iter().filter(|parameter| self.takes(parameter));
+        reserved.map(|parameter| values.count(parameter)).fold(1, usize::saturating_add)
+    }
+
+    /// Whether it runs where no policy is named: what manages one cache, and bounds that need no
+    /// future.
+    pub fn runs_by_default(&self) -> bool {
+        matches!(self.make, Make::Policy(_) | Make::Bound(_))
     }
 
     /// Whether the policy has this parameter.
@@ -90,7 +136,6 @@ pub static POLICIES: &[PolicyEntry] = &[
         summary: "keeps everything; no budget",
         paper: None,
         parameters: &[],
-        by_default: true,
         budgeted: false,
         check: anything_goes,
         cache_budget: as_given,
@@ -102,7 +147,6 @@ pub static POLICIES: &[PolicyEntry] = &[
         summary: "keeps the newest positions",
         paper: Some("Beltagy, Peters, Cohan: Longformer, 2020, arXiv 2004.05150"),
         parameters: &[],
-        by_default: true,
         budgeted: true,
         check: anything_goes,
         cache_budget: as_given,
@@ -114,7 +158,6 @@ pub static POLICIES: &[PolicyEntry] = &[
         summary: "keeps the first positions and the newest",
         paper: Some("Xiao et al.: StreamingLLM, ICLR 2024, arXiv 2309.17453"),
         parameters: &[FOUR_SINKS],
-        by_default: true,
         budgeted: true,
         check: sinks_fit,
         cache_budget: as_given,
@@ -126,7 +169,6 @@ pub static POLICIES: &[PolicyEntry] = &[
         summary: "keeps sinks and the newest, and chance decides on the rest",
         paper: None,
         parameters: &[FOUR_SINKS, RECENT, (&SEED, Value::Count(1))],
-        by_default: true,
         budgeted: true,
         check: sinks_and_window_fit,
         cache_budget: as_given,
@@ -141,7 +183,6 @@ pub static POLICIES: &[PolicyEntry] = &[
         summary: "keeps the most accumulated attention, and the newest",
         paper: Some("Zhang et al.: H2O, NeurIPS 2023, arXiv 2306.14048"),
         parameters: &[RECENT],
-        by_default: true,
         budgeted: true,
         check: window_fits,
         cache_budget: as_given,
@@ -153,7 +194,6 @@ pub static POLICIES: &[PolicyEntry] = &[
         summary: "keeps what got more than an even share most often, and the newest",
         paper: Some("Liu et al.: Scissorhands, NeurIPS 2023, arXiv 2305.17118"),
         parameters: &[RECENT],
-        by_default: true,
         budgeted: true,
         check: window_fits,
         cache_budget: as_given,
@@ -161,11 +201,40 @@ pub static POLICIES: &[PolicyEntry] = &[
         make: Make::Policy(|setting| Box::new(Scissorhands::new(setting.values.count(&RECENT_WINDOW), setting.budget))),
     },
     PolicyEntry {
+        name: "scissorhands-paper",
+        summary: "drops many at once: what was low most often in a window of history",
+        paper: Some("Liu et al.: Scissorhands, NeurIPS 2023, arXiv 2305.17118"),
+        parameters: &[
+            (&HISTORY_WINDOW, Value::Count(400)),
+            (&RECENT_WINDOW, Value::Count(10)),
+            (&DROP, Value::Share(Share::percent(50))),
+            (&COUNT, Value::Word("low")),
+            (&THRESHOLD, Value::Word("sequence")),
+        ],
+        budgeted: true,
+        check: window_fits,
+        cache_budget: as_given,
+        figure: Some("votesOf"),
+        make: Make::Policy(make_scissorhands_paper),
+    },
+    PolicyEntry {
+        name: "scissorhands-cross-layer",
+        summary: "one importance per position, handed from layer to layer; a reading, not the paper's",
+        paper: None,
+        parameters: &[(&ALPHA, Value::Real(0.5)), RECENT],
+        budgeted: true,
+        check: window_fits,
+        cache_budget: as_given,
+        figure: None,
+        make: Make::Coupled(|CoupledSetting { values, .. }| {
+            Box::new(CrossLayer::new(values.real(&ALPHA), values.count(&RECENT_WINDOW)))
+        }),
+    },
+    PolicyEntry {
         name: "tova",
         summary: "keeps what the newest token attends to",
         paper: Some("Oren et al.: Transformers are Multi-State RNNs, EMNLP 2024, arXiv 2401.06104"),
         parameters: &[],
-        by_default: true,
         budgeted: true,
         check: anything_goes,
         cache_budget: as_given,
@@ -173,11 +242,21 @@ pub static POLICIES: &[PolicyEntry] = &[
         make: Make::Policy(|setting| Box::new(Tova::new(setting.budget))),
     },
     PolicyEntry {
+        name: "decay",
+        summary: "keeps the highest score that fades as rows go by, and the newest",
+        paper: None,
+        parameters: &[(&GAMMA, Value::Real(0.95)), (&SIGNAL, Value::Word("weight")), RECENT],
+        budgeted: true,
+        check: window_fits,
+        cache_budget: as_given,
+        figure: Some("scoreOf"),
+        make: Make::Policy(make_decay),
+    },
+    PolicyEntry {
         name: "snapkv",
         summary: "keeps what the last rows attend to, with its neighbours, and the newest",
         paper: Some("Li et al.: SnapKV, NeurIPS 2024, arXiv 2404.14469"),
         parameters: &[RECENT, OBSERVE, POOL],
-        by_default: true,
         budgeted: true,
         check: window_fits,
         cache_budget: as_given,
@@ -189,7 +268,6 @@ pub static POLICIES: &[PolicyEntry] = &[
         summary: "snapkv with more budget for early layers than for late ones",
         paper: Some("Cai et al.: PyramidKV, 2024, arXiv 2406.02069"),
         parameters: &[RECENT, OBSERVE, POOL, (&PYRAMID_RATIO, Value::Real(4.0))],
-        by_default: true,
         budgeted: true,
         check: window_fits,
         cache_budget: |Setting { budget, values, place }| {
@@ -203,12 +281,36 @@ pub static POLICIES: &[PolicyEntry] = &[
         summary: "bound: the heaviest weights of each row, chosen anew every time",
         paper: None,
         parameters: &[],
-        by_default: true,
         budgeted: true,
         check: anything_goes,
         cache_budget: as_given,
         figure: None,
         make: Make::Bound(|_| Box::new(Oracle::default())),
+    },
+    PolicyEntry {
+        name: "optimal",
+        summary: "bound: knows the future, and never takes back what it evicted",
+        paper: None,
+        parameters: &[],
+        budgeted: true,
+        check: anything_goes,
+        cache_budget: as_given,
+        figure: None,
+        make: Make::Future { plan: |evictions| Box::new(Optimal::new(evictions)), bytes: Optimal::bytes },
+    },
+    PolicyEntry {
+        name: "future-greedy",
+        summary: "heuristic: knows the future, and evicts what will receive the least",
+        paper: None,
+        parameters: &[],
+        budgeted: true,
+        check: anything_goes,
+        cache_budget: as_given,
+        figure: None,
+        make: Make::Future {
+            plan: |evictions| Box::new(FutureGreedy::new(evictions)),
+            bytes: |positions, _| FutureGreedy::bytes(positions),
+        },
     },
 ];
 
@@ -261,4 +363,20 @@ fn make_snapkv(setting: &Setting) -> Box<dyn Policy> {
         values.count(&POOL_KERNEL),
         setting.budget,
     ))
+}
+
+fn make_decay(Setting { budget, values, .. }: &Setting) -> Box<dyn Policy> {
+    let signal = Signal::from_word(values.word(&SIGNAL)).expect("the parameter admits known words only");
+    Box::new(Decay::new(values.real(&GAMMA), signal, values.count(&RECENT_WINDOW), *budget))
+}
+
+fn make_scissorhands_paper(Setting { budget, values, .. }: &Setting) -> Box<dyn Policy> {
+    let setting = PaperSetting {
+        history_window: values.count(&HISTORY_WINDOW),
+        recent_window: values.count(&RECENT_WINDOW),
+        drop: values.count_of(&DROP, *budget),
+        count: Count::from_word(values.word(&COUNT)).expect("the parameter admits known words only"),
+        threshold: Threshold::from_word(values.word(&THRESHOLD)).expect("the parameter admits known words only"),
+    };
+    Box::new(ScissorhandsPaper::new(setting, *budget))
 }

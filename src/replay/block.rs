@@ -65,41 +65,70 @@ impl StepBlock {
 }
 
 /// Reads the rows of a cache's query heads side by side.
-pub(super) struct Feed<'a> {
+struct Feed<'a> {
     source: &'a dyn Source,
     readers: Vec<Box<dyn RowReader>>,
+}
+
+impl<'a> Feed<'a> {
+    fn open(source: &'a dyn Source, cache: &CachePlan) -> Result<Feed<'a>> {
+        let readers = cache.streams.iter().map(|stream| source.open(*stream)).collect::<Result<Vec<_>>>()?;
+        Ok(Feed { source, readers })
+    }
+
+    /// Replaces the block's steps by the next `rows`, or as many as are left.
+    fn fill(&mut self, block: &mut StepBlock, rows: usize) -> Result<()> {
+        block.heads.resize_with(self.readers.len(), HeadRows::default);
+        for (reader, head) in self.readers.iter_mut().zip(&mut block.heads) {
+            head.rows.clear();
+            head.facts.clear();
+            reader.read(&mut head.rows, rows)?;
+        }
+        if block.heads.iter().all(|head| head.rows.len() == block.len()) {
+            return Ok(());
+        }
+        Err(Error::data(&self.source.info().name, "streams that share a cache are not equally long"))
+    }
+}
+
+/// Reads the rows of several caches side by side, the same steps of each at a time.
+pub(super) struct Feeds<'a> {
+    feeds: Vec<Feed<'a>>,
     kind: SelfAttention,
     next: Position,
     left: usize,
 }
 
-impl<'a> Feed<'a> {
-    /// Opens the streams of a cache; at most `steps` rows are read.
-    pub(super) fn open(source: &'a dyn Source, cache: &CachePlan, steps: usize) -> Result<Feed<'a>> {
-        let readers = cache.streams.iter().map(|stream| source.open(*stream)).collect::<Result<Vec<_>>>()?;
-        let kind = source.info().self_attention;
-        Ok(Feed { source, readers, kind, next: kind.first_step(), left: steps })
+impl<'a> Feeds<'a> {
+    /// Opens the streams of the caches; at most `steps` rows of each are read.
+    pub(super) fn open(source: &'a dyn Source, caches: &[&CachePlan], steps: usize) -> Result<Feeds<'a>> {
+        let feeds = caches.iter().map(|cache| Feed::open(source, cache)).collect::<Result<Vec<_>>>()?;
+        let info = source.info();
+        Ok(Feeds { feeds, kind: info.self_attention, next: info.first_position, left: steps })
     }
 
-    /// Replaces the block's steps by the next ones; none means the end.
-    pub(super) fn fill(&mut self, block: &mut StepBlock) -> Result<()> {
-        let rows = self.rows_to_read();
-        block.heads.resize_with(self.readers.len(), HeadRows::default);
-        let mut read = rows;
-        for (reader, head) in self.readers.iter_mut().zip(&mut block.heads) {
-            head.rows.clear();
-            head.facts.clear();
-            read = read.min(reader.read(&mut head.rows, rows)?);
+    /// A block for each cache, to be filled.
+    pub(super) fn blocks(&self) -> Vec<StepBlock> {
+        self.feeds.iter().map(|_| StepBlock::default()).collect()
+    }
+
+    /// Replaces the steps of each cache's block by the next ones, and returns the number of steps;
+    /// 0 means that all have ended. A cache that ends before others has fewer.
+    pub(super) fn fill(&mut self, blocks: &mut [StepBlock]) -> Result<usize> {
+        let readers: usize = self.feeds.iter().map(|feed| feed.readers.len()).sum();
+        let rows = self.rows_to_read(readers);
+        for (feed, block) in self.feeds.iter_mut().zip(&mut *blocks) {
+            feed.fill(block, rows)?;
         }
-        self.check_equal(block)?;
+        let read = blocks.iter().map(StepBlock::len).max().unwrap_or(0);
         self.next.0 += read as u32;
         self.left -= read;
-        Ok(())
+        Ok(read)
     }
 
     /// As many rows as make up a block, at least one while any is left.
-    fn rows_to_read(&self) -> usize {
-        let mut room = TARGET_WEIGHTS / self.readers.len().max(1);
+    fn rows_to_read(&self, readers: usize) -> usize {
+        let mut room = TARGET_WEIGHTS / readers.max(1);
         let mut rows = 0;
         while rows < self.left {
             let row = self.kind.row_len(Position(self.next.0 + rows as u32));
@@ -110,13 +139,6 @@ impl<'a> Feed<'a> {
             rows += 1;
         }
         rows
-    }
-
-    fn check_equal(&self, block: &StepBlock) -> Result<()> {
-        if block.heads.iter().all(|head| head.rows.len() == block.len()) {
-            return Ok(());
-        }
-        Err(Error::data(&self.source.info().name, "streams that share a cache are not equally long"))
     }
 }
 

@@ -82,7 +82,8 @@ impl Cache {
 
     /// Bytes of policy state and kept positions at the most slots ever held.
     pub fn state_bytes(&self) -> u64 {
-        ((self.policy.slot_bytes() + size_of::<Position>()) * self.most_held) as u64
+        let slot_bytes = self.policy.slot_bytes() + size_of::<Position>();
+        (slot_bytes * self.most_held + self.policy.fixed_bytes()) as u64
     }
 
     #[inline]

@@ -2,14 +2,10 @@
 
 use super::block::StepBlock;
 use super::bound_lane::BoundLane;
-use super::plan::{CachePlan, LanePlan};
 use super::policy_lane::PolicyLane;
-use super::run::ViewKind;
 use super::tally::Tally;
 use crate::error::Result;
-use crate::policy::table::{Make, Setting};
 use crate::position::Position;
-use crate::trace::SelfAttention;
 
 /// What a lane did in one step.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,20 +53,6 @@ pub(super) enum Lane {
 }
 
 impl Lane {
-    pub(super) fn new(plan: &LanePlan, cache: &CachePlan, kind: SelfAttention, view: ViewKind) -> Lane {
-        let asked = plan.setting(cache.place);
-        let budget = plan.budget.map(|_| (plan.entry.cache_budget)(&asked));
-        let setting = Setting { budget: budget.unwrap_or(usize::MAX), ..asked };
-        match plan.entry.make {
-            Make::Policy(make) => {
-                let slots = budget.unwrap_or(0).min(1 << 16);
-                let setting = Setting { budget: slots, ..setting };
-                Lane::Policy(PolicyLane::new(plan.entry.name, make(&setting), budget, kind, view))
-            }
-            Make::Bound(make) => Lane::Bound(BoundLane::new(make(&setting), setting.budget, kind)),
-        }
-    }
-
     /// Replays a block of steps; records each where a log is given.
     pub(super) fn run(&mut self, block: &StepBlock, log: Option<&mut Vec<StepRecord>>) -> Result<()> {
         match self {

@@ -9,15 +9,24 @@
 mod block;
 mod bound_lane;
 mod cache;
+mod coupled;
 mod facts;
+mod group;
 mod lane;
+mod layer_budgets;
 mod plan;
+mod planning;
 mod policy_lane;
 mod run;
 mod tally;
+mod team;
 
 pub use cache::Cache;
 pub use lane::{StepMeasure, StepRecord};
-pub use plan::{CachePlan, LanePlan, caches_of};
-pub use run::{BadRows, DEFAULT_HEAVY_HITTERS, NoObserver, Observer, Options, Outcome, Stage, ViewKind, replay};
+pub use layer_budgets::{LayerBudget, LayerBudgets};
+pub use plan::{CachePlan, LanePlan, caches_of, shared_caches_of};
+pub use planning::planning_bytes;
+pub use run::{
+    BadRows, DEFAULT_HEAVY_HITTERS, DEFAULT_MAX_MEMORY, NoObserver, Observer, Options, Outcome, Stage, ViewKind, replay,
+};
 pub use tally::Tally;

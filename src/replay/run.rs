@@ -1,14 +1,17 @@
 //! The run: source to rows to lanes to tallies, over all caches and on all cores.
 //!
 //! A block of rows is read once and feeds every lane; the next block is read meanwhile. A trace of
-//! many caches is shared out cache by cache, one of few lane by lane. Results never depend on how
+//! many groups of caches is shared out group by group, one of few lane by lane. Results never depend on how
 //! the work was shared out.
 
-use super::block::{Feed, Inspector, StepBlock};
-use super::lane::{Lane, StepRecord};
+use super::group::{Group, groups_of};
+use super::lane::StepRecord;
+use super::layer_budgets::LayerBudgets;
 use super::plan::{CachePlan, LanePlan};
+use super::planning::{check_memory, plan_ahead};
 use super::tally::Tally;
 use crate::error::{Error, Result};
+use crate::position::Position;
 use crate::trace::Source;
 use rayon::prelude::*;
 use std::time::{Duration, Instant};
@@ -56,10 +59,21 @@ pub struct Options {
     pub bad_rows: BadRows,
     /// Number of threads; 0 means one for each core.
     pub threads: usize,
+    /// How budgets are dealt out to layers.
+    pub layer_budgets: LayerBudgets,
+    /// Rows before this position belong to a prompt that is observed with nothing evicted and cut
+    /// down to the budget at once at its end, as serving engines do; 0: the budget holds from the
+    /// first row.
+    pub block_prompt: Position,
+    /// Most bytes that planning ahead may take, for bounds that know the future.
+    pub max_memory: u64,
 }
 
 /// k of the heavy-hitter recall unless said otherwise.
 pub const DEFAULT_HEAVY_HITTERS: usize = 32;
+
+/// Most bytes for planning ahead unless said otherwise: 4 GiB.
+pub const DEFAULT_MAX_MEMORY: u64 = 4 << 30;
 
 impl Default for Options {
     fn default() -> Self {
@@ -69,6 +83,9 @@ impl Default for Options {
             steps: None,
             bad_rows: BadRows::default(),
             threads: 0,
+            layer_budgets: LayerBudgets::default(),
+            block_prompt: Position(0),
+            max_memory: DEFAULT_MAX_MEMORY,
         }
     }
 }
@@ -138,7 +155,9 @@ pub fn replay(
     observer: &dyn Observer,
 ) -> Result<Vec<Outcome>> {
     for lane in lanes {
-        lane.check().map_err(|problem| Error::usage(format!("policy {}: {problem}", lane.entry.name)))?;
+        let checked = lane.check_on(caches, &options.layer_budgets);
+        let checked = checked.and_then(|()| check_memory(source, caches, lane, options));
+        checked.map_err(|problem| Error::usage(format!("policy {}: {problem}", lane.entry.name)))?;
     }
     let run = Run { source, lanes, options, observer };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(options.threads).build();
@@ -146,70 +165,37 @@ pub fn replay(
     pool.install(|| run.all(caches))
 }
 
-struct Run<'a> {
-    source: &'a dyn Source,
-    lanes: &'a [LanePlan],
-    options: &'a Options,
-    observer: &'a dyn Observer,
+/// A replay that has been checked.
+#[derive(Clone, Copy)]
+pub(super) struct Run<'a> {
+    pub source: &'a dyn Source,
+    pub lanes: &'a [LanePlan],
+    pub options: &'a Options,
+    pub observer: &'a dyn Observer,
 }
 
 impl Run<'_> {
     fn all(&self, caches: &[CachePlan]) -> Result<Vec<Outcome>> {
-        if caches.len() >= 2 * rayon::current_num_threads() && !self.observer.wants_steps() {
-            caches.par_iter().map(|cache| self.one(cache, false)).collect()
+        let schedules = plan_ahead(self.source, caches, self.lanes, self.options)?;
+        let groups = groups_of(caches, self.lanes);
+        let many = groups.len() >= 2 * rayon::current_num_threads() && !self.observer.wants_steps();
+        let one = |group: &Vec<usize>| Group::new(self, caches, group, &schedules, !many)?.replay();
+        let outcomes: Vec<Vec<Outcome>> = if many {
+            groups.par_iter().map(one).collect::<Result<_>>()?
         } else {
-            caches.iter().map(|cache| self.one(cache, true)).collect()
-        }
+            groups.iter().map(one).collect::<Result<_>>()?
+        };
+        let mut placed: Vec<(usize, Outcome)> =
+            groups.into_iter().flatten().zip(outcomes.into_iter().flatten()).collect();
+        placed.sort_by_key(|(index, _)| *index);
+        Ok(placed.into_iter().map(|(_, outcome)| outcome).collect())
     }
 
-    fn one(&self, cache: &CachePlan, share_lanes: bool) -> Result<Outcome> {
-        let source = self.source;
-        let kind = source.info().self_attention;
-        let mut lanes: Vec<Lane> =
-            self.lanes.iter().map(|plan| Lane::new(plan, cache, kind, self.options.view)).collect();
-        let steps = self.options.steps.unwrap_or(usize::MAX);
-        let mut feed = Feed::open(source, cache, steps)?;
-        let mut inspector = Inspector::new(source, cache, self.options.heavy_hitters, self.options.bad_rows);
-        let (mut block, mut ahead) = (StepBlock::default(), StepBlock::default());
-        let mut fill = |block: &mut StepBlock| self.time(Stage::Read, || feed.fill(block));
-        fill(&mut block)?;
-        while block.len() > 0 {
-            let mut work = || {
-                self.time(Stage::Select, || inspector.inspect(&mut block))?;
-                self.time(Stage::Lanes, || self.block(cache, &block, &mut lanes, share_lanes))
-            };
-            if share_lanes {
-                let (read, worked) = rayon::join(|| fill(&mut ahead), work);
-                worked.and(read)?;
-                std::mem::swap(&mut block, &mut ahead);
-            } else {
-                work()?;
-                fill(&mut block)?;
-            }
-        }
-        let tallies = lanes.into_iter().map(Lane::finish).collect();
-        Ok(Outcome { cache: cache.clone(), tallies })
-    }
-
-    fn time<T>(&self, stage: Stage, work: impl FnOnce() -> T) -> T {
+    /// Runs a stage and tells the observer how long it took.
+    pub(super) fn time<T>(&self, stage: Stage, work: impl FnOnce() -> T) -> T {
         let started = Instant::now();
         let result = work();
         self.observer.timed(stage, started.elapsed());
         result
-    }
-
-    fn block(&self, cache: &CachePlan, block: &StepBlock, lanes: &mut [Lane], share: bool) -> Result<()> {
-        if self.observer.wants_steps() {
-            let mut records = vec![Vec::new(); lanes.len()];
-            lanes.iter_mut().zip(&mut records).try_for_each(|(lane, log)| lane.run(block, Some(log)))?;
-            self.observer.steps(cache, &records)?;
-        } else if share && lanes.len() > 1 {
-            let results: Vec<Result<()>> = lanes.par_iter_mut().map(|lane| lane.run(block, None)).collect();
-            results.into_iter().collect::<Result<()>>()?;
-        } else {
-            lanes.iter_mut().try_for_each(|lane| lane.run(block, None))?;
-        }
-        self.observer.rows(block.len() as u64 * block.heads() as u64);
-        Ok(())
     }
 }

@@ -9,6 +9,8 @@ pub struct Tally {
     pub steps: u64,
     /// Steps without usable attention.
     pub skipped_rows: u64,
+    /// Steps of a prompt that is cut down at once: observed, not measured.
+    pub prompt_steps: u64,
     /// Measured rows: one for each step and query head.
     pub rows: u64,
     /// Sum over rows of the kept weights.
@@ -81,7 +83,7 @@ impl Tally {
         self.pivotal_possible += seen.pivotal_possible;
     }
 
-    /// Steps that passed, measured or not.
+    /// Steps that passed, measured or not, after a prompt that is cut down at once.
     pub fn all_steps(&self) -> u64 {
         self.steps + self.skipped_rows
     }
@@ -90,6 +92,7 @@ impl Tally {
     pub fn merge(&mut self, other: &Tally) {
         self.steps += other.steps;
         self.skipped_rows += other.skipped_rows;
+        self.prompt_steps += other.prompt_steps;
         self.rows += other.rows;
         self.retained += other.retained;
         self.retained_full += other.retained_full;

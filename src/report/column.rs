@@ -6,6 +6,7 @@
 use super::cell::Cell;
 use super::line::Line;
 use crate::policy::parameter::{PARAMETERS, Parameter, Value};
+use crate::trace::Head;
 
 /// A column of the report.
 #[derive(Clone, Copy)]
@@ -47,7 +48,7 @@ pub enum Better {
 enum Compute {
     /// From a line.
     Line(fn(&Line<'_>) -> Cell),
-    /// From a line, where a policy ran: a bound has no kept set that it could be told of.
+    /// From a line, where there was a kept set: a bound that looks at one row at a time has none.
     Policy(fn(&Line<'_>) -> Cell),
     /// The value of a parameter.
     Parameter(&'static Parameter),
@@ -58,12 +59,13 @@ impl Column {
     pub fn cell(&self, line: &Line<'_>) -> Cell {
         match self.value {
             Compute::Line(compute) => compute(line),
-            Compute::Policy(_) if line.lane.entry.is_bound() => Cell::Blank,
+            Compute::Policy(_) if !line.lane.entry.keeps_a_set() => Cell::Blank,
             Compute::Policy(compute) => compute(line),
             Compute::Parameter(parameter) => match line.lane.values.get(parameter) {
                 None => Cell::Blank,
                 Some(Value::Count(count)) => Cell::Count(count as u64),
                 Some(Value::Real(real)) => Cell::Real(real),
+                Some(value @ (Value::Word(_) | Value::Share(_))) => Cell::Text(value.to_string()),
             },
         }
     }
@@ -196,6 +198,13 @@ const FIGURES: &[Column] = &[
         "steps without usable attention",
     ),
     column(
+        "prompt_steps",
+        "steps",
+        Role::Plain,
+        Compute::Line(|line| Cell::Count(line.tally.prompt_steps)),
+        "steps of a prompt that is cut down at once: observed, not measured",
+    ),
+    column(
         "eviction_calls",
         "calls",
         Role::Plain,
@@ -322,11 +331,11 @@ fn text(word: &str) -> Cell {
 }
 
 fn layer(line: &Line<'_>) -> Cell {
-    line.cache.map_or(text("all"), |label| Cell::Count(u64::from(label.layer)))
+    line.streams.layer.map_or(text("all"), |layer| Cell::Count(u64::from(layer)))
 }
 
 fn head(line: &Line<'_>) -> Cell {
-    text(&line.cache.map_or("all".to_owned(), |label| label.head.to_string()))
+    text(&line.streams.head.map_or("all".to_owned(), Head::to_string))
 }
 
 fn budget(line: &Line<'_>) -> Cell {
@@ -335,6 +344,10 @@ fn budget(line: &Line<'_>) -> Cell {
 
 fn budget_share(line: &Line<'_>) -> Cell {
     line.lane.budget.map_or(Cell::Blank, |budget| Cell::ratio(budget as f64, line.positions as u64))
+}
+
+fn layer_budget(line: &Line<'_>) -> Cell {
+    line.lane.budget.map_or(Cell::Blank, |_| Cell::ratio(line.tally.budget_sum as f64, line.tally.caches))
 }
 
 fn worst_stream(line: &Line<'_>) -> Cell {

@@ -1,7 +1,7 @@
 //! From outcomes to report lines: one for each lane, on one stream or on several combined.
 
 use crate::replay::{LanePlan, Outcome, Tally};
-use crate::trace::StreamLabel;
+use crate::trace::{Head, StreamLabel};
 
 /// One line of a report.
 pub struct Line<'a> {
@@ -15,12 +15,30 @@ pub struct Line<'a> {
     pub heavy_hitters: usize,
     /// What policies saw.
     pub view: &'static str,
-    /// The cache, or `None` where several are combined.
-    pub cache: Option<&'a StreamLabel>,
+    /// Which streams the line is about.
+    pub streams: Streams<'a>,
     /// Sums and counts.
     pub tally: Tally,
     /// The cache that retained least, where several are combined.
     pub worst: Option<(f64, &'a StreamLabel)>,
+}
+
+/// The streams that a line is about: those of a layer and a head, `None` being all.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Streams<'a> {
+    /// The layer.
+    pub layer: Option<u32>,
+    /// The head.
+    pub head: Option<&'a Head>,
+}
+
+/// What lines are made for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum By {
+    /// One line for each layer, its heads combined
+    Layer,
+    /// One line for each head, its layers combined
+    Head,
 }
 
 /// What is common to the lines of one replay.
@@ -43,10 +61,10 @@ pub struct Replayed<'a> {
 impl<'a> Replayed<'a> {
     /// One line for each lane, combined over all caches.
     pub fn combined(self) -> Vec<Line<'a>> {
-        if let [only] = self.outcomes {
-            return self.of_cache(only);
+        match self.outcomes {
+            [only] => self.of_cache(only),
+            all => self.over(Streams::default(), &all.iter().collect::<Vec<_>>()),
         }
-        (0..self.lanes.len()).map(|lane| self.line(lane, None, merged(self.outcomes, lane))).collect()
     }
 
     /// One line for each cache and lane.
@@ -54,19 +72,48 @@ impl<'a> Replayed<'a> {
         self.outcomes.iter().flat_map(|outcome| self.of_cache(outcome)).collect()
     }
 
-    fn of_cache(self, outcome: &'a Outcome) -> Vec<Line<'a>> {
-        let line = |(lane, tally): (usize, &Tally)| self.line(lane, Some(&outcome.cache.label), tally.clone());
-        outcome.tallies.iter().enumerate().map(line).collect()
+    /// One line for each layer or head, and lane.
+    pub fn by(self, by: By) -> Vec<Line<'a>> {
+        let mut groups: Vec<(Streams<'a>, Vec<&'a Outcome>)> = Vec::new();
+        for outcome in self.outcomes {
+            let label = &outcome.cache.label;
+            let streams = match by {
+                By::Layer => Streams { layer: Some(label.layer), head: None },
+                By::Head => Streams { layer: None, head: Some(&label.head) },
+            };
+            let same = |(known, _): &&mut (Streams<'a>, _)| known.layer == streams.layer && known.head == streams.head;
+            match groups.iter_mut().find(same) {
+                Some((_, outcomes)) => outcomes.push(outcome),
+                None => groups.push((streams, vec![outcome])),
+            }
+        }
+        groups.sort_by_key(|(streams, _)| (streams.layer, streams.head));
+        groups.iter().flat_map(|(streams, outcomes)| self.over(*streams, outcomes)).collect()
     }
 
-    fn line(self, lane: usize, cache: Option<&'a StreamLabel>, tally: Tally) -> Line<'a> {
+    fn of_cache(self, outcome: &'a Outcome) -> Vec<Line<'a>> {
+        let label = &outcome.cache.label;
+        self.over(Streams { layer: Some(label.layer), head: Some(&label.head) }, &[outcome])
+    }
+
+    /// One line for each lane, over some caches.
+    fn over(self, streams: Streams<'a>, outcomes: &[&'a Outcome]) -> Vec<Line<'a>> {
         let Replayed { trace, positions, heavy_hitters, view, .. } = self;
-        let worst = if cache.is_some() { None } else { worst(self.outcomes, lane) };
-        Line { trace, positions, lane: &self.lanes[lane], heavy_hitters, view, cache, tally, worst }
+        let line = |(index, lane): (usize, &'a LanePlan)| Line {
+            trace,
+            positions,
+            lane,
+            heavy_hitters,
+            view,
+            streams,
+            tally: merged(outcomes, index),
+            worst: if outcomes.len() > 1 { worst(outcomes, index) } else { None },
+        };
+        self.lanes.iter().enumerate().map(line).collect()
     }
 }
 
-fn merged(outcomes: &[Outcome], lane: usize) -> Tally {
+fn merged(outcomes: &[&Outcome], lane: usize) -> Tally {
     outcomes.iter().fold(Tally::default(), |mut sum, outcome| {
         sum.merge(&outcome.tallies[lane]);
         sum
@@ -74,7 +121,7 @@ fn merged(outcomes: &[Outcome], lane: usize) -> Tally {
 }
 
 /// The cache with the least retained mass; the first of those that tie.
-fn worst(outcomes: &[Outcome], lane: usize) -> Option<(f64, &StreamLabel)> {
+fn worst<'a>(outcomes: &[&'a Outcome], lane: usize) -> Option<(f64, &'a StreamLabel)> {
     let retained = |outcome: &Outcome| {
         let tally = &outcome.tallies[lane];
         (tally.rows > 0).then(|| tally.retained / tally.rows as f64)

@@ -1,0 +1,48 @@
+//! Coupled policies: one state that serves several caches in step order.
+
+use super::parameter::Values;
+use super::{Overflow, View};
+use crate::position::{Position, Slot};
+
+/// What a coupled policy is made from.
+#[derive(Clone, PartialEq, Debug)]
+pub struct CoupledSetting {
+    /// Most positions that each cache may hold between steps, in the order of the caches.
+    pub budgets: Vec<usize>,
+    /// One value for each parameter of the policy.
+    pub values: Values,
+}
+
+/// A [`Policy`](super::Policy) whose state several caches share: the layers of one head.
+///
+/// Within a step each cache goes through all of its calls before the next one begins, in the order
+/// of layers; a cache whose rows have ended is passed over. Slots are those of the cache named.
+pub trait CoupledPolicy: Send {
+    /// A position enters a cache as its newest slot.
+    fn admit(&mut self, cache: usize, position: Position) {
+        let _ = (cache, position);
+    }
+
+    /// A row of a cache was seen. Not called for steps without information.
+    fn observe(&mut self, cache: usize, view: View<'_>) {
+        let _ = (cache, view);
+    }
+
+    /// Appends the slots of a cache that must go: ascending, distinct, at least `overflow.excess`.
+    fn choose(&mut self, cache: usize, overflow: Overflow<'_>, victims: &mut Vec<Slot>);
+
+    /// These slots (ascending) have left a cache, whether chosen or expired.
+    fn forget(&mut self, cache: usize, slots: &[Slot]) {
+        let _ = (cache, slots);
+    }
+
+    /// Bytes of state held for each slot of each cache.
+    fn slot_bytes(&self) -> usize {
+        0
+    }
+
+    /// Bytes of state that the caches share.
+    fn shared_bytes(&self) -> usize {
+        0
+    }
+}

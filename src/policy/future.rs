@@ -1,0 +1,151 @@
+//! Knowledge of the future, for bounds alone: how much attention each position will still receive.
+//!
+//! One cursor carries it. The engine reads the whole stream once to foresee it, then passes it step
+//! by step; a [`Planner`] looks at the cursor after each step and ends up with a [`Schedule`], which
+//! the ordinary lane replays as the kept set that it is. Policies never meet the cursor.
+
+use super::{Overflow, Policy, choose_lowest};
+use crate::position::{Position, Slot};
+use crate::slots::SlotVec;
+
+/// Parts that the unit of attention is counted in.
+const UNIT: f64 = (1_u128 << 64) as f64;
+
+/// An amount of attention in fixed point: what was added can be taken away again without a rest.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct Mass(u128);
+
+impl Mass {
+    fn of(weight: f32) -> Mass {
+        Mass((f64::from(weight) * UNIT) as u128)
+    }
+
+    /// The amount in units of attention.
+    pub fn as_f64(self) -> f64 {
+        self.0 as f64 / UNIT
+    }
+}
+
+/// What every position will still receive, seen from after a step. Query heads are added up.
+#[derive(Default)]
+pub struct Future {
+    step: Position,
+    to_come: Vec<Mass>,
+}
+
+impl Future {
+    /// Counts a row that lies ahead.
+    pub(crate) fn foresee(&mut self, row: &[f32]) {
+        self.to_come.resize(self.to_come.len().max(row.len()), Mass::default());
+        for (mass, weight) in self.to_come.iter_mut().zip(row) {
+            mass.0 = mass.0.saturating_add(Mass::of(*weight).0);
+        }
+    }
+
+    /// Leaves a row of `step` behind.
+    pub(crate) fn pass(&mut self, row: &[f32]) {
+        for (mass, weight) in self.to_come.iter_mut().zip(row) {
+            mass.0 = mass.0.saturating_sub(Mass::of(*weight).0);
+        }
+    }
+
+    /// Stands after all rows of `step`.
+    pub(crate) fn stand_after(&mut self, step: Position) {
+        self.step = step;
+    }
+
+    /// The step just past: positions up to it have been admitted.
+    pub fn step(&self) -> Position {
+        self.step
+    }
+
+    /// The attention that a position receives in all later rows.
+    pub fn to_come(&self, position: Position) -> Mass {
+        self.to_come.get(position.index()).copied().unwrap_or_default()
+    }
+}
+
+/// When evictions are due: the budget holds from a step on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Evictions {
+    /// Most positions held between steps.
+    pub budget: usize,
+    /// The step after which the budget holds for the first time.
+    pub from: Position,
+}
+
+impl Evictions {
+    /// Number of positions that must have gone once `step` is over.
+    pub fn gone_after(self, step: Position) -> usize {
+        if step < self.from { 0 } else { (step.index() + 1).saturating_sub(self.budget) }
+    }
+}
+
+/// Decides ahead of the replay when each position goes.
+pub trait Planner {
+    /// A step is over; called once for each, in order.
+    fn after(&mut self, future: &Future);
+
+    /// The plan, once the last step is over.
+    fn schedule(self: Box<Self>) -> Schedule;
+}
+
+/// The step after which each position goes.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Schedule {
+    leaves: Vec<Position>,
+}
+
+/// Later than every step.
+const NEVER: Position = Position(u32::MAX);
+
+impl Schedule {
+    /// Has a position go after `step`.
+    pub fn set(&mut self, position: Position, step: Position) {
+        if self.leaves.len() <= position.index() {
+            self.leaves.resize(position.index() + 1, NEVER);
+        }
+        self.leaves[position.index()] = step;
+    }
+
+    /// The step after which a position goes, `u32::MAX` where it stays.
+    pub fn leaves(&self, position: Position) -> Position {
+        self.leaves.get(position.index()).copied().unwrap_or(NEVER)
+    }
+}
+
+/// Replays a schedule: the positions that are due first go first.
+pub struct Scheduled {
+    schedule: Schedule,
+    /// The step after which each slot goes.
+    leaves: SlotVec<u32>,
+}
+
+impl Scheduled {
+    /// The policy of a schedule, for a cache of about `budget` slots.
+    pub fn new(schedule: Schedule, budget: usize) -> Scheduled {
+        Scheduled { schedule, leaves: SlotVec::with_capacity(budget) }
+    }
+}
+
+impl Policy for Scheduled {
+    fn looks_at_weights(&self) -> bool {
+        false
+    }
+
+    fn admit(&mut self, position: Position) {
+        self.leaves.push(self.schedule.leaves(position).0);
+    }
+
+    fn choose(&mut self, overflow: Overflow<'_>, victims: &mut Vec<Slot>) {
+        choose_lowest(&self.leaves, self.leaves.len(), overflow, victims);
+    }
+
+    fn forget(&mut self, slots: &[Slot]) {
+        self.leaves.remove(slots);
+    }
+
+    fn slot_bytes(&self) -> usize {
+        size_of::<u32>()
+    }
+}

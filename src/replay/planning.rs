@@ -1,0 +1,126 @@
+//! Plans ahead of the replay what the bounds that know the future evict, and when.
+
+use super::block::{Feeds, Inspector, StepBlock};
+use super::plan::{CachePlan, LanePlan};
+use super::run::Options;
+use crate::error::{Error, Result};
+use crate::policy::future::{Evictions, Future, Schedule};
+use crate::policy::table::Make;
+use crate::position::Position;
+use crate::trace::Source;
+use rayon::prelude::*;
+
+/// A plan to be made: the cache and the lane it is for.
+type Task = (usize, usize);
+
+/// The plans of a run, one for each cache and lane that knows the future.
+pub(super) struct Schedules {
+    lanes: usize,
+    of: Vec<Option<Schedule>>,
+}
+
+impl Schedules {
+    /// The plan for a lane on a cache; `None` where the lane does not know the future.
+    pub(super) fn get(&self, (cache, lane): Task) -> Option<&Schedule> {
+        self.of[cache * self.lanes + lane].as_ref()
+    }
+
+    fn set(&mut self, (cache, lane): Task, schedule: Schedule) {
+        self.of[cache * self.lanes + lane] = Some(schedule);
+    }
+}
+
+/// Bytes that planning a lane on a cache needs beyond the replay; 0 for what does not know the future.
+pub fn planning_bytes(source: &dyn Source, cache: &CachePlan, lane: &LanePlan, options: &Options) -> u64 {
+    let Make::Future { bytes, .. } = lane.entry.make else { return 0 };
+    let info = source.info();
+    let rows = cache.streams.iter().map(|stream| info.streams[*stream].rows).max().unwrap_or(0);
+    let positions = info.self_attention.positions_of(rows.min(options.steps.unwrap_or(usize::MAX)));
+    let setting = lane.setting_on(cache, &options.layer_budgets);
+    let budget = setting.map_or(0, |setting| setting.budget);
+    bytes(positions, budget).saturating_add((size_of::<u128>() * positions) as u64)
+}
+
+/// Makes the plans of all lanes that know the future, as many at a time as the memory allows.
+pub(super) fn plan_ahead(
+    source: &dyn Source,
+    caches: &[CachePlan],
+    lanes: &[LanePlan],
+    options: &Options,
+) -> Result<Schedules> {
+    let tasks = tasks(caches, lanes);
+    let most = tasks.iter().map(|(cache, lane)| planning_bytes(source, &caches[*cache], &lanes[*lane], options)).max();
+    let at_once = (options.max_memory / most.unwrap_or(0).max(1)).clamp(1, tasks.len().max(1) as u64) as usize;
+    let mut schedules = Schedules { lanes: lanes.len(), of: vec![None; caches.len() * lanes.len()] };
+    for some in tasks.chunks(at_once) {
+        let plan = |(cache, lane): &Task| plan(source, &caches[*cache], &lanes[*lane], options);
+        let plans = some.par_iter().map(plan).collect::<Result<Vec<Schedule>>>()?;
+        some.iter().zip(plans).for_each(|(task, schedule)| schedules.set(*task, schedule));
+    }
+    Ok(schedules)
+}
+
+fn tasks(caches: &[CachePlan], lanes: &[LanePlan]) -> Vec<Task> {
+    let knowing = |lane: &usize| matches!(lanes[*lane].entry.make, Make::Future { .. });
+    let knowing: Vec<usize> = (0..lanes.len()).filter(knowing).collect();
+    (0..caches.len()).flat_map(|cache| knowing.iter().map(move |lane| (cache, *lane))).collect()
+}
+
+/// Refuses plans that need more memory than the run may take.
+pub(super) fn check_memory(
+    source: &dyn Source,
+    caches: &[CachePlan],
+    lane: &LanePlan,
+    options: &Options,
+) -> Result<(), String> {
+    let most = caches.iter().map(|cache| planning_bytes(source, cache, lane, options)).max().unwrap_or(0);
+    if most <= options.max_memory {
+        return Ok(());
+    }
+    let [needed, allowed] = [most.div_ceil(1 << 20), options.max_memory >> 20];
+    let positions = source.info().positions;
+    Err(format!(
+        "planning {positions} positions needs {needed} MiB of memory, the limit is {allowed} MiB: \
+         raise it with --max-memory, or take the heuristic future-greedy"
+    ))
+}
+
+fn plan(source: &dyn Source, cache: &CachePlan, lane: &LanePlan, options: &Options) -> Result<Schedule> {
+    let Make::Future { plan, .. } = lane.entry.make else { return Ok(Schedule::default()) };
+    let setting = lane.setting_on(cache, &options.layer_budgets).map_err(Error::usage)?;
+    let mut future = Future::default();
+    for_each_step(source, cache, options, |block, step| rows(block, step).for_each(|row| future.foresee(row)))?;
+    // A prompt that is cut down at once is cut after its last row.
+    let from = Position(options.block_prompt.0.saturating_sub(1));
+    let mut planner = plan(Evictions { budget: setting.budget, from });
+    for_each_step(source, cache, options, |block, step| {
+        rows(block, step).for_each(|row| future.pass(row));
+        future.stand_after(block.position(step));
+        planner.after(&future);
+    })?;
+    Ok(planner.schedule())
+}
+
+/// The rows of a step that will be measured: none where there is no information.
+fn rows(block: &StepBlock, step: usize) -> impl Iterator<Item = &[f32]> {
+    let heads = if block.is_known(step) { block.heads() } else { 0 };
+    (0..heads).map(move |head| block.row(step, head).weights)
+}
+
+fn for_each_step(
+    source: &dyn Source,
+    cache: &CachePlan,
+    options: &Options,
+    mut step: impl FnMut(&StepBlock, usize),
+) -> Result<()> {
+    let mut feeds = Feeds::open(source, &[cache], options.steps.unwrap_or(usize::MAX))?;
+    let mut inspector = Inspector::new(source, cache, options.heavy_hitters, options.bad_rows);
+    let mut blocks = feeds.blocks();
+    while feeds.fill(&mut blocks)? > 0 {
+        for block in &mut blocks {
+            inspector.inspect(block)?;
+            (0..block.len()).for_each(|index| step(block, index));
+        }
+    }
+    Ok(())
+}
