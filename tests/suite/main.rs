@@ -7,6 +7,7 @@
 mod agree;
 mod common;
 mod contract;
+mod properties;
 mod recorded;
 #[path = "../reference/mod.rs"]
 mod reference;
