@@ -128,7 +128,7 @@ pub static POLICIES: &[PolicyEntry] = &[
         parameters: &[FOUR_SINKS, RECENT, (&SEED, Value::Count(1))],
         by_default: true,
         budgeted: true,
-        check: sinks_and_window_fit,
+        check: random_fits,
         cache_budget: as_given,
         figure: None,
         make: Make::Policy(|Setting { values, .. }| {
@@ -179,7 +179,7 @@ pub static POLICIES: &[PolicyEntry] = &[
         parameters: &[RECENT, OBSERVE, POOL],
         by_default: true,
         budgeted: true,
-        check: window_fits,
+        check: snapkv_fits,
         cache_budget: as_given,
         figure: Some("windowScoreOf"),
         make: Make::Policy(make_snapkv),
@@ -191,7 +191,7 @@ pub static POLICIES: &[PolicyEntry] = &[
         parameters: &[RECENT, OBSERVE, POOL, (&PYRAMID_RATIO, Value::Real(4.0))],
         by_default: true,
         budgeted: true,
-        check: window_fits,
+        check: snapkv_fits,
         cache_budget: |Setting { budget, values, place }| {
             layer_budget(*budget, *place, values.real(&PYRAMID_RATIO), values.count(&RECENT_WINDOW))
         },
@@ -236,8 +236,26 @@ fn sinks_fit(setting: &Setting) -> Result<(), String> {
     must_be_below(setting, &[&SINKS])
 }
 
-fn sinks_and_window_fit(setting: &Setting) -> Result<(), String> {
-    must_be_below(setting, &[&SINKS, &RECENT_WINDOW])
+fn random_fits(setting: &Setting) -> Result<(), String> {
+    must_be_below(setting, &[&SINKS, &RECENT_WINDOW])?;
+    must_not_exceed(setting, &SEED, u32::MAX as usize)
+}
+
+fn snapkv_fits(setting: &Setting) -> Result<(), String> {
+    window_fits(setting)?;
+    must_not_exceed(setting, &OBS_WINDOW, MOST_OBSERVED)
+}
+
+/// Each slot has a ring of this length at most: 16 KiB.
+const MOST_OBSERVED: usize = 4096;
+
+fn must_not_exceed(setting: &Setting, parameter: &Parameter, most: usize) -> Result<(), String> {
+    let count = setting.values.count(parameter);
+    if count <= most {
+        Ok(())
+    } else {
+        Err(format!("{} {count} is too large: at most {most} is possible", parameter.name))
+    }
 }
 
 /// What the parameters keep out of reach must be less than the budget.
