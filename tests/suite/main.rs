@@ -5,6 +5,8 @@
 //! [`bad_traces`], [`bad_requests`], [`memory`].
 
 mod agree;
+mod bad_requests;
+mod bad_traces;
 mod common;
 mod contract;
 mod properties;
