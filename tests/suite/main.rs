@@ -7,12 +7,16 @@
 mod agree;
 mod bad_requests;
 mod bad_traces;
+mod commands;
 mod common;
 mod contract;
+mod memory;
 mod properties;
 mod recorded;
 #[path = "../reference/mod.rs"]
 mod reference;
+mod replay_command;
 mod right_values;
 mod scenarios;
+mod table_command;
 mod vectors;
