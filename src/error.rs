@@ -20,12 +20,12 @@ pub enum Error {
         problem: String,
     },
     /// The operating system refused.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {error}", path.display())]
     Io {
         /// The file in question.
         path: PathBuf,
         /// What the operating system said.
-        source: std::io::Error,
+        error: std::io::Error,
     },
     /// A policy broke its contract: a bug in the policy, never in the data.
     #[error("policy {policy:?} broke its contract at step {step}: {problem}")]
@@ -49,8 +49,8 @@ impl Error {
     }
 
     /// An operating-system error on a file.
-    pub fn io(path: &Path, source: std::io::Error) -> Error {
-        Error::Io { path: path.to_owned(), source }
+    pub fn io(path: &Path, error: std::io::Error) -> Error {
+        Error::Io { path: path.to_owned(), error }
     }
 
     /// A request that does not make sense.

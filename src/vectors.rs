@@ -117,6 +117,7 @@ struct Subject {
 impl Subject {
     fn new(entry: &'static PolicyEntry, case: &Case) -> Result<Subject, String> {
         let setting = setting_of(entry, case)?;
+        (entry.check)(&setting)?;
         let budget = entry.budgeted.then(|| (entry.cache_budget)(&setting));
         let setting = Setting { budget: budget.unwrap_or(0), ..setting };
         let Make::Policy(make) = entry.make else { return Err("vectors are for policies".to_owned()) };

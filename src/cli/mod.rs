@@ -37,19 +37,14 @@ pub struct Cli {
     command: Command,
 }
 
+/// Each is described where its arguments are.
 #[derive(Subcommand)]
 enum Command {
-    /// Replay traces through policies and report what each retained
     Replay(Box<replay::ReplayArgs>),
-    /// Turn replay results into a comparison table
     Table(table::TableArgs),
-    /// Write a synthetic trace to a file
     Generate(generate::GenerateArgs),
-    /// Say what is in a trace
     Inspect(inspect::InspectArgs),
-    /// Check policies against files of recorded decisions
     Vectors(vectors::VectorsArgs),
-    /// List the policies, their parameters and what they cost
     Policies(policies::PoliciesArgs),
 }
 

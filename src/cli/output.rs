@@ -98,6 +98,7 @@ fn open_beside(path: PathBuf) -> std::io::Result<Target> {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
     };
+    std::fs::metadata(folder)?;
     let mut builder = tempfile::Builder::new();
     builder.prefix(".kvsim-");
     #[cfg(unix)]

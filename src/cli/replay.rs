@@ -88,7 +88,8 @@ pub struct ReplayArgs {
     on_bad_row: BadRows,
 
     /// Threads; results do not depend on it [default: one for each core]
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, help_heading = "How to measure")]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, help_heading = "How to measure",
+        value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(0..=1024))]
     threads: usize,
 
     /// One line for each stream instead of one for each trace
@@ -126,10 +127,10 @@ struct Job {
 impl ReplayArgs {
     pub fn run(&self) -> Result<ExitCode> {
         let request = self.request()?;
-        let jobs = self.jobs(&request)?;
         let format = self.output_format();
         let mut output = Output::open(self.output.as_deref())?;
         let steps = self.open_steps()?;
+        let jobs = self.jobs(&request)?;
         let options = self.options();
         let progress = Progress::new(rows_of(&jobs, self.steps), self.quiet);
         let timing = Timing::start();

@@ -170,7 +170,7 @@ pub static POLICIES: &[PolicyEntry] = &[
         paper: None,
         parameters: &[FOUR_SINKS, RECENT, (&SEED, Value::Count(1))],
         budgeted: true,
-        check: sinks_and_window_fit,
+        check: random_fits,
         cache_budget: as_given,
         figure: None,
         make: Make::Policy(|Setting { values, .. }| {
@@ -258,7 +258,7 @@ pub static POLICIES: &[PolicyEntry] = &[
         paper: Some("Li et al.: SnapKV, NeurIPS 2024, arXiv 2404.14469"),
         parameters: &[RECENT, OBSERVE, POOL],
         budgeted: true,
-        check: window_fits,
+        check: snapkv_fits,
         cache_budget: as_given,
         figure: Some("windowScoreOf"),
         make: Make::Policy(make_snapkv),
@@ -269,7 +269,7 @@ pub static POLICIES: &[PolicyEntry] = &[
         paper: Some("Cai et al.: PyramidKV, 2024, arXiv 2406.02069"),
         parameters: &[RECENT, OBSERVE, POOL, (&PYRAMID_RATIO, Value::Real(4.0))],
         budgeted: true,
-        check: window_fits,
+        check: snapkv_fits,
         cache_budget: |Setting { budget, values, place }| {
             layer_budget(*budget, *place, values.real(&PYRAMID_RATIO), values.count(&RECENT_WINDOW))
         },
@@ -338,8 +338,26 @@ fn sinks_fit(setting: &Setting) -> Result<(), String> {
     must_be_below(setting, &[&SINKS])
 }
 
-fn sinks_and_window_fit(setting: &Setting) -> Result<(), String> {
-    must_be_below(setting, &[&SINKS, &RECENT_WINDOW])
+fn random_fits(setting: &Setting) -> Result<(), String> {
+    must_be_below(setting, &[&SINKS, &RECENT_WINDOW])?;
+    must_not_exceed(setting, &SEED, u32::MAX as usize)
+}
+
+fn snapkv_fits(setting: &Setting) -> Result<(), String> {
+    window_fits(setting)?;
+    must_not_exceed(setting, &OBS_WINDOW, MOST_OBSERVED)
+}
+
+/// Each slot has a ring of this length at most: 16 KiB.
+const MOST_OBSERVED: usize = 4096;
+
+fn must_not_exceed(setting: &Setting, parameter: &Parameter, most: usize) -> Result<(), String> {
+    let count = setting.values.count(parameter);
+    if count <= most {
+        Ok(())
+    } else {
+        Err(format!("{} {count} is too large: at most {most} is possible", parameter.name))
+    }
 }
 
 /// What the parameters keep out of reach must be less than the budget.

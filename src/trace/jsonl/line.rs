@@ -2,7 +2,7 @@
 
 use crate::position::Position;
 use crate::trace::{Head, SelfAttention, StreamLabel};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -28,7 +28,13 @@ pub(super) struct RowLine {
     #[serde(default)]
     head: HeadField,
     pub step: u32,
+    #[serde(deserialize_with = "null_or_weights")]
     attn: Option<Vec<Option<f64>>>,
+}
+
+/// Null says that there is no information; a line that does not say it is an error.
+fn null_or_weights<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Option<f64>>>, D::Error> {
+    Option::deserialize(deserializer)
 }
 
 #[derive(Deserialize)]

@@ -1,0 +1,22 @@
+//! The tests of the whole, as one program, which links once: each file is a subject.
+//!
+//! Figures and decisions: [`right_values`], [`scenarios`], [`recorded`], [`vectors`],
+//! [`properties`], [`contract`]. The binary: [`replay_command`], [`commands`], [`table_command`],
+//! [`bad_traces`], [`bad_requests`], [`memory`].
+
+mod agree;
+mod bad_requests;
+mod bad_traces;
+mod commands;
+mod common;
+mod contract;
+mod memory;
+mod properties;
+mod recorded;
+#[path = "../reference/mod.rs"]
+mod reference;
+mod replay_command;
+mod right_values;
+mod scenarios;
+mod table_command;
+mod vectors;

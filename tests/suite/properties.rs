@@ -1,0 +1,250 @@
+//! What holds for every policy of the table on any trace, and the engine against the reference.
+
+use crate::agree::assert_agree;
+use crate::common::files::{Folder, json_lines};
+use crate::common::lanes::{logged, tallies, trace, victims};
+use kvsim::policy::parameter::{Kind, Parameter, RECENT_WINDOW, SINKS, Value};
+use kvsim::policy::table::{POLICIES, PolicyEntry};
+use kvsim::replay::{LanePlan, Options, StepRecord, ViewKind};
+use kvsim::trace::SelfAttention;
+use kvsim::trace::formats;
+use kvsim::trace::memory::{MemoryTrace, Rows};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+/// Policies that the reference does not know, each with the reason.
+const UNKNOWN_TO_THE_REFERENCE: &[(&str, &str)] = &[];
+
+/// A trace as proptest draws it.
+#[derive(Clone, Debug)]
+struct Drawn {
+    kind: SelfAttention,
+    rows: Rows,
+}
+
+/// Draws positions, kind and rows: some flat, some of few values, some of zeros, some unknown.
+fn any_trace(most_rows: usize) -> impl Strategy<Value = Drawn> {
+    (select(&[SelfAttention::Excluded, SelfAttention::Included][..]), 1..=most_rows)
+        .prop_flat_map(|(kind, count)| (Just(kind), (0..count).map(any_row).collect::<Vec<_>>()))
+        .prop_map(|(kind, rows)| Drawn { kind, rows })
+}
+
+/// Row `index` has one weight more than its index, whichever the kind.
+fn any_row(index: usize) -> BoxedStrategy<Option<Vec<f32>>> {
+    let len = index + 1;
+    // Sixteenths: sums are exact, ties are common.
+    let coarse = prop::collection::vec(0..=16_u32, len).prop_map(|row| row.iter().map(|w| *w as f32 / 16.0).collect());
+    let few = prop::collection::vec(0..=2_u32, len).prop_map(|row| row.iter().map(|w| *w as f32 / 4.0).collect());
+    let fine = prop::collection::vec(0.0..1.0_f32, len).prop_map(|row| {
+        let total: f32 = row.iter().sum();
+        row.iter().map(|weight| weight / total.max(0.01)).collect()
+    });
+    let flat = Just(vec![1.0 / len as f32; len]);
+    let newest = Just((0..len).map(|position| if position + 1 == len { 1.0 } else { 0.0 }).collect());
+    prop_oneof![
+        4 => fine.prop_map(Some),
+        4 => coarse.prop_map(Some),
+        2 => few.prop_map(Some),
+        1 => flat.prop_map(Some),
+        1 => newest.prop_map(Some),
+        1 => Just(Some(vec![0.0; len])),
+        1 => Just(None),
+    ]
+    .boxed()
+}
+
+/// A lane of every policy with small random parameters; impossible ones are left out.
+fn lanes_from(budget: usize, draws: [usize; 4]) -> Vec<LanePlan> {
+    let lane = |entry: &'static PolicyEntry| {
+        let mut lane = LanePlan::new(entry, budget);
+        for (at, (parameter, _)) in entry.parameters.iter().enumerate() {
+            lane.values.set(parameter, small_value(parameter, draws[at % 4]));
+        }
+        lane
+    };
+    POLICIES.iter().map(lane).filter(|lane| lane.check().is_ok()).collect()
+}
+
+fn small_value(parameter: &Parameter, draw: usize) -> Value {
+    match parameter.kind {
+        Kind::Count { least, odd: true } => Value::Count((least + draw) | 1),
+        Kind::Count { least, odd: false } => Value::Count(least + draw),
+        Kind::Real { least, most } => Value::Real(least + (most - least).min(4.0) * draw as f64 / 4.0),
+    }
+}
+
+fn any_draws() -> impl Strategy<Value = [usize; 4]> {
+    prop::array::uniform4(0..4_usize)
+}
+
+fn policies_of(lanes: &[LanePlan]) -> Vec<LanePlan> {
+    lanes.iter().filter(|lane| !lane.entry.is_bound()).cloned().collect()
+}
+
+fn options(view: ViewKind, threads: usize) -> Options {
+    Options { heavy_hitters: 3, view, threads, ..Options::default() }
+}
+
+fn count_of(lane: &LanePlan, parameter: &Parameter) -> usize {
+    match lane.values.get(parameter) {
+        Some(Value::Count(count)) => count,
+        _ => 0,
+    }
+}
+
+/// The kept set before and after each eviction, rebuilt from what went.
+fn kept_sets(drawn: &Drawn, records: &[StepRecord]) -> Vec<(Vec<u32>, Vec<u32>)> {
+    let mut kept: Vec<u32> = (0..drawn.kind.first_step().0).collect();
+    let mut sets = Vec::new();
+    for record in records {
+        kept.push(record.step.0);
+        let before = kept.clone();
+        kept.retain(|position| !record.victims.iter().any(|victim| victim.0 == *position));
+        sets.push((before, kept.clone()));
+    }
+    sets
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn engine_and_reference_agree_on_every_trace(
+        drawn in any_trace(90), budget in 1..70_usize, draws in any_draws(),
+        heavy_hitters in 1..40_usize, renormalized in any::<bool>(),
+    ) {
+        let view = if renormalized { ViewKind::Renormalized } else { ViewKind::Raw };
+        let options = Options { heavy_hitters, ..options(view, 1) };
+        for lane in lanes_from(budget, draws) {
+            if !UNKNOWN_TO_THE_REFERENCE.iter().any(|(name, _)| *name == lane.entry.name) {
+                assert_agree(&drawn.rows, drawn.kind, &lane, &options);
+            }
+        }
+    }
+
+    #[test]
+    fn victims_were_held_and_the_budget_and_the_protected_slots_are_kept(
+        drawn in any_trace(40), budget in 1..16_usize, draws in any_draws(),
+    ) {
+        let source = trace(drawn.kind, &drawn.rows);
+        let lanes = policies_of(&lanes_from(budget, draws));
+        for (lane, (_, records)) in lanes.iter().zip(logged(&source, &lanes, &options(ViewKind::Raw, 1))) {
+            let name = lane.entry.name;
+            for (record, (before, after)) in records.iter().zip(kept_sets(&drawn, &records)) {
+                let gone: Vec<u32> = record.victims.iter().map(|victim| victim.0).collect();
+                prop_assert!(gone.is_sorted_by(|a, b| a < b), "{name}: {gone:?} ascend");
+                prop_assert!(gone.iter().all(|victim| before.contains(victim)), "{name}: {gone:?} of {before:?}");
+                prop_assert!(lane.budget.is_none_or(|budget| after.len() <= budget), "{name}: {after:?}");
+                let window = count_of(lane, &RECENT_WINDOW).min(before.len());
+                let newest = &before[before.len() - window..];
+                prop_assert!(newest.iter().all(|position| after.contains(position)), "{name}: {gone:?} of {before:?}");
+                let sinks = (0..count_of(lane, &SINKS) as u32).filter(|sink| before.contains(sink));
+                prop_assert!(sinks.clone().all(|sink| after.contains(&sink)), "{name}: {gone:?} of {before:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_budget_as_long_as_the_sequence_is_full(drawn in any_trace(30), more in 0..3_usize, draws in any_draws()) {
+        let positions = drawn.kind.positions_of(drawn.rows.len());
+        let source = trace(drawn.kind, &drawn.rows);
+        let full = LanePlan::new(kvsim::policy::table::find("full").expect("in the table"), 0);
+        let lanes = [vec![full], policies_of(&lanes_from(positions + more, draws))].concat();
+        let all = logged(&source, &lanes, &options(ViewKind::Raw, 1));
+        for (lane, (tally, records)) in lanes.iter().zip(&all) {
+            let name = lane.entry.name;
+            prop_assert_eq!(records, &all[0].1, "{}", name);
+            prop_assert_eq!(tally.retained.to_bits(), tally.row_mass.to_bits(), "{}", name);
+            prop_assert_eq!(tally.heavy_hits, tally.heavy_possible, "{}", name);
+        }
+    }
+
+    #[test]
+    fn no_policy_retains_more_of_a_row_than_the_oracle(
+        drawn in any_trace(40), budget in 1..16_usize, draws in any_draws(),
+    ) {
+        let lanes: Vec<LanePlan> =
+            lanes_from(budget, draws).into_iter().filter(|lane| lane.entry.budgeted).collect();
+        let source = trace(drawn.kind, &drawn.rows);
+        let all = tallies(&source, &lanes, &options(ViewKind::Raw, 1)).remove(0);
+        let most = lanes.iter().zip(&all).find(|(lane, _)| lane.entry.name == "oracle").expect("it is a lane").1;
+        for (lane, tally) in lanes.iter().zip(&all).filter(|(lane, _)| !lane.entry.is_bound()) {
+            prop_assert!(tally.retained <= most.retained + 1e-9, "{}", lane.entry.name);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn runs_repeat_to_the_last_bit_on_any_number_of_threads(
+        drawn in any_trace(60), budget in 1..16_usize, draws in any_draws(),
+    ) {
+        let source = trace(drawn.kind, &drawn.rows).with_stream(1, "mean", drawn.rows.clone()).expect("another stream");
+        let source = source.with_stream(2, "1", drawn.rows.clone()).expect("a third stream");
+        let lanes = lanes_from(budget, draws);
+        let on = |threads| format!("{:?}", tallies(&source, &lanes, &options(ViewKind::Raw, threads)));
+        let once = on(1);
+        for threads in [1, 2, 3, 7] {
+            prop_assert_eq!(&on(threads), &once, "{} threads", threads);
+        }
+    }
+
+    #[test]
+    fn lanes_together_equal_lanes_alone(drawn in any_trace(40), budget in 1..16_usize, draws in any_draws()) {
+        let source = trace(drawn.kind, &drawn.rows);
+        let lanes = lanes_from(budget, draws);
+        let together = logged(&source, &lanes, &options(ViewKind::Raw, 2));
+        for (lane, together) in lanes.iter().zip(together) {
+            let alone = logged(&source, std::slice::from_ref(lane), &options(ViewKind::Raw, 2)).remove(0);
+            prop_assert_eq!(alone, together, "{}", lane.entry.name);
+        }
+    }
+
+    #[test]
+    fn half_of_every_weight_changes_no_decision(drawn in any_trace(40), budget in 1..16_usize, draws in any_draws()) {
+        let halve = |row: &Option<Vec<f32>>| row.as_ref().map(|row| row.iter().map(|weight| weight / 2.0).collect());
+        let halved: Rows = drawn.rows.iter().map(halve).collect();
+        let insensitive = |lane: &LanePlan| ["h2o", "tova", "snapkv", "pyramidkv"].contains(&lane.entry.name);
+        let lanes: Vec<LanePlan> = lanes_from(budget, draws).into_iter().filter(insensitive).collect();
+        let [whole, half] = [&drawn.rows, &halved].map(|rows| logged(&trace(drawn.kind, rows), &lanes, &options(ViewKind::Raw, 1)));
+        for (lane, (whole, half)) in lanes.iter().zip(whole.iter().zip(&half)) {
+            prop_assert_eq!(victims(&whole.1), victims(&half.1), "{}", lane.entry.name);
+        }
+    }
+
+    #[test]
+    fn a_trace_cut_short_is_a_prefix(
+        drawn in any_trace(40), budget in 1..16_usize, cut in 0..40_usize, draws in any_draws(),
+    ) {
+        let source = trace(drawn.kind, &drawn.rows);
+        let lanes = lanes_from(budget, draws);
+        let whole = logged(&source, &lanes, &options(ViewKind::Raw, 1));
+        let short = Options { steps: Some(cut), ..options(ViewKind::Raw, 1) };
+        let shorter_file = trace(drawn.kind, &drawn.rows[..cut.min(drawn.rows.len())].to_vec());
+        let by_file = tallies(&shorter_file, &lanes, &options(ViewKind::Raw, 1)).remove(0);
+        let by_option = tallies(&source, &lanes, &short).remove(0);
+        prop_assert_eq!(&by_option, &by_file);
+        if cut > 0 {
+            let records = logged(&source, &lanes, &short).into_iter().map(|(_, records)| records);
+            for (lane, (whole, cut_records)) in lanes.iter().zip(whole.iter().zip(records)) {
+                prop_assert_eq!(&whole.1[..cut_records.len()], &cut_records[..], "{}", lane.entry.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_trace_in_json_lines_replays_as_in_memory(
+        drawn in any_trace(30), budget in 1..16_usize, draws in any_draws(),
+    ) {
+        let header = format!("{{\"kvsim\":1,\"self\":\"{}\"}}\n", drawn.kind.word());
+        let text = header + &json_lines(drawn.kind.first_step().0 as usize, &drawn.rows);
+        let folder = Folder::new();
+        let source = formats::open(folder.write("drawn.jsonl", text).as_ref()).expect("a sound trace");
+        let lanes = lanes_from(budget, draws);
+        let in_memory: MemoryTrace = trace(drawn.kind, &drawn.rows);
+        let [written, held] = [&*source, &in_memory].map(|source| tallies(source, &lanes, &options(ViewKind::Raw, 1)));
+        prop_assert_eq!(written, held);
+    }
+}
