@@ -2,12 +2,12 @@
 
 use super::output::Output;
 use super::progress::Progress;
+use super::read_args::ReadArgs;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use kvsim::inspect::{StreamFigures, inspect_stream};
 use kvsim::report::text_table::TextTable;
 use kvsim::trace::formats;
-use kvsim::trace::options::ReadOptions;
 use kvsim::trace::{Source, TraceInfo};
 use serde_json::json;
 use std::ffi::OsString;
@@ -25,6 +25,9 @@ pub struct InspectArgs {
     /// A trace file, a built-in name, or - for JSON lines on standard input
     #[arg(value_name = "TRACE")]
     trace: OsString,
+
+    #[command(flatten)]
+    read: ReadArgs,
 
     /// Output format
     #[arg(short, long, value_enum, default_value = "text")]
@@ -45,11 +48,11 @@ enum Format {
 
 impl InspectArgs {
     pub fn run(&self) -> Result<ExitCode> {
-        let source = formats::open(&self.trace, &ReadOptions::default())?;
+        let source = formats::open(&self.trace, &self.read.options())?;
         let figures = self.figures(&*source)?;
         let text = match self.format {
-            Format::Text => text(source.info(), &figures),
-            Format::Json => json(source.info(), &figures),
+            Format::Text => text(source.info(), &figures, &said(&*source, &figures)),
+            Format::Json => json(source.info(), &figures, &said(&*source, &figures)),
         };
         let mut output = Output::open(None)?;
         output.write_all(text.as_bytes())?;
@@ -66,7 +69,29 @@ impl InspectArgs {
     }
 }
 
-fn text(info: &TraceInfo, figures: &[StreamFigures]) -> String {
+/// Everything said about the trace: kind and text.
+fn said(source: &dyn Source, figures: &[StreamFigures]) -> Vec<(&'static str, String)> {
+    let of_trace = |kind: &'static str, texts: Vec<String>| texts.into_iter().map(move |text| (kind, text));
+    let of_streams = |kind: &'static str, texts: fn(&StreamFigures) -> &Vec<String>| {
+        let stream = move |figures: &StreamFigures| {
+            let name = figures.stream.clone();
+            texts(figures).clone().into_iter().map(move |text| (kind, format!("stream {name}: {text}")))
+        };
+        figures.iter().flat_map(stream).collect::<Vec<_>>()
+    };
+    let (warnings, remarks) = (source.warnings(), source.remarks());
+    // A source that watches its rows has said more about them than can be told from outside.
+    let watched = !warnings.is_empty() || !remarks.is_empty();
+    let mut said: Vec<_> = of_trace("note", source.info().notes.clone()).collect();
+    said.extend(of_trace("warning", warnings).chain(of_trace("remark", remarks)));
+    if !watched {
+        said.extend(of_streams("warning", |figures| &figures.warnings));
+        said.extend(of_streams("remark", |figures| &figures.remarks));
+    }
+    said
+}
+
+fn text(info: &TraceInfo, figures: &[StreamFigures], said: &[(&str, String)]) -> String {
     let mut text = format!(
         "{}: {}, self {}, {} positions, {} streams\n",
         info.name,
@@ -78,10 +103,11 @@ fn text(info: &TraceInfo, figures: &[StreamFigures]) -> String {
     text.extend(info.metadata.iter().map(|(key, value)| format!("  {key}: {value}\n")));
     text.push('\n');
     text.push_str(&table(figures).aligned());
-    for stream in figures {
-        text.extend(stream.warnings.iter().map(|warning| format!("\nwarning: stream {}: {warning}", stream.stream)));
+    if !said.is_empty() {
+        text.push('\n');
     }
-    text.trim_end().to_owned() + "\n"
+    text.extend(said.iter().map(|(kind, what)| format!("{kind}: {what}\n")));
+    text
 }
 
 fn table(figures: &[StreamFigures]) -> TextTable {
@@ -111,7 +137,7 @@ fn table(figures: &[StreamFigures]) -> TextTable {
     }
 }
 
-fn json(info: &TraceInfo, figures: &[StreamFigures]) -> String {
+fn json(info: &TraceInfo, figures: &[StreamFigures], said: &[(&str, String)]) -> String {
     let value = json!({
         "trace": info.name,
         "format": info.format,
@@ -119,6 +145,7 @@ fn json(info: &TraceInfo, figures: &[StreamFigures]) -> String {
         "positions": info.positions,
         "metadata": info.metadata,
         "streams": figures,
+        "said": said.iter().map(|(kind, what)| json!({ "kind": kind, "text": what })).collect::<Vec<_>>(),
     });
     format!("{value:#}\n")
 }

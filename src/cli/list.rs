@@ -1,5 +1,7 @@
 //! Lists and ranges as typed: `16,32`, `16..128x2`, `256..1024+256`, ends included.
 
+use kvsim::error::Error;
+
 /// More values than this in one range are a slip of the finger.
 const MOST: usize = 10_000;
 
@@ -17,6 +19,15 @@ pub fn expand(text: &str) -> Result<Vec<String>, String> {
         }
     }
     Ok(all)
+}
+
+/// Expands what was given to a flag that may be repeated.
+///
+/// # Errors
+/// Names the flag.
+pub fn expand_all(flag: &str, typed: &[String]) -> Result<Vec<String>, Error> {
+    let expanded = typed.iter().map(|text| expand(text)).collect::<Result<Vec<_>, _>>();
+    expanded.map(|lists| lists.concat()).map_err(|problem| Error::usage(format!("--{flag}: {problem}")))
 }
 
 fn range(part: &str, start: &str, rest: &str) -> Result<Vec<String>, String> {

@@ -1,15 +1,19 @@
 //! The command line: one small file per command. Arguments become checked plans here; the work is
 //! the library's.
 
+mod convert;
 mod generate;
 mod inspect;
 mod list;
+mod notes;
 mod output;
 mod parameters;
 mod plan;
 mod policies;
 mod progress;
+mod read_args;
 mod replay;
+mod streams;
 mod table;
 mod timing;
 mod vectors;
@@ -43,6 +47,7 @@ enum Command {
     Replay(Box<replay::ReplayArgs>),
     Table(table::TableArgs),
     Generate(generate::GenerateArgs),
+    Convert(convert::ConvertArgs),
     Inspect(inspect::InspectArgs),
     Vectors(vectors::VectorsArgs),
     Policies(policies::PoliciesArgs),
@@ -58,6 +63,7 @@ impl Cli {
             Command::Replay(args) => args.run(),
             Command::Table(args) => args.run(),
             Command::Generate(args) => args.run(),
+            Command::Convert(args) => args.run(),
             Command::Inspect(args) => args.run(),
             Command::Vectors(args) => args.run(),
             Command::Policies(args) => args.run(),

@@ -3,7 +3,7 @@
 use kvsim::error::Error;
 use kvsim::policy::parameter::{Parameter, Value, Values};
 use kvsim::policy::table::{POLICIES, PolicyEntry, find};
-use kvsim::replay::LanePlan;
+use kvsim::replay::{CachePlan, LanePlan, LayerBudgets};
 
 /// A budget as typed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -125,14 +125,15 @@ impl LaneRequest {
         }
     }
 
-    /// The lanes for a trace of `positions` positions.
-    pub fn lanes(&self, positions: usize) -> Lanes {
+    /// The lanes for the caches of a trace of `positions` positions.
+    pub fn lanes(&self, positions: usize, caches: &[CachePlan], layers: &LayerBudgets) -> Lanes {
         let mut lanes = Lanes::default();
         for entry in &self.policies {
             for budget in &self.budgets {
                 for values in self.combinations(entry) {
                     let plan = LanePlan { budget: Some(budget.resolve(positions)), values, ..LanePlan::new(entry, 0) };
-                    lanes.add(if entry.budgeted { plan } else { LanePlan { budget: None, ..plan } });
+                    let plan = if entry.budgeted { plan } else { LanePlan { budget: None, ..plan } };
+                    lanes.add(plan, caches, layers);
                 }
             }
         }
@@ -162,17 +163,40 @@ impl LaneRequest {
 }
 
 impl Lanes {
-    fn add(&mut self, plan: LanePlan) {
+    fn add(&mut self, plan: LanePlan, caches: &[CachePlan], layers: &LayerBudgets) {
         if self.lanes.contains(&plan) {
             return;
         }
-        match plan.check() {
-            Ok(()) => self.lanes.push(plan),
+        match plan.check_on(caches, layers) {
+            Ok(()) => {
+                self.note_raised(&plan, caches, layers);
+                self.lanes.push(plan);
+            }
             Err(problem) => {
                 let problem = format!("{}: {problem}", plan.entry.name);
                 if !self.problems.contains(&problem) {
                     self.problems.push(problem);
                 }
+            }
+        }
+    }
+
+    /// Says where a layer's share was less than its policy needs.
+    fn note_raised(&mut self, plan: &LanePlan, caches: &[CachePlan], layers: &LayerBudgets) {
+        let raised = |cache: &&CachePlan| {
+            let share = plan.layer_budget(cache, layers).ok().flatten();
+            share.is_some_and(|share| share.raised)
+        };
+        let mut raised: Vec<u32> = caches.iter().filter(raised).map(|cache| cache.label.layer).collect();
+        raised.dedup();
+        if let (Some(budget), Some(first)) = (plan.budget, raised.first()) {
+            let (name, count) = (plan.entry.name, raised.len());
+            let note = format!(
+                "{name} at budget {budget}: the share of {count} layers, from layer {first} on, was raised to what the \
+                 policy needs, so that the total is more than budget x layers"
+            );
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
             }
         }
     }

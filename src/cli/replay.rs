@@ -1,31 +1,34 @@
-//! `kvsim replay`: the main job.
+//! `kvsim replay`: the main job. Arguments, and the path from them to a written report.
 
-use super::list;
+mod job;
+mod watch;
+
 use super::output::Output;
 use super::parameters::ParameterArgs;
-use super::plan::{Budget, LaneRequest, Lanes, policies_named};
+use super::plan::{Budget, LaneRequest, policies_named};
 use super::progress::Progress;
+use super::read_args::ReadArgs;
+use super::streams::StreamArgs;
 use super::timing::Timing;
+use super::{list, notes};
 use anyhow::{Context, Result};
-use clap::Args;
+use clap::{Args, ValueEnum};
+use job::{Job, rows_of, weights_of};
 use kvsim::error::Error;
 use kvsim::replay::{
-    BadRows, CachePlan, DEFAULT_HEAVY_HITTERS, LanePlan, Observer, Options, Outcome, Stage, StepRecord, ViewKind,
-    caches_of, replay,
+    BadRows, DEFAULT_HEAVY_HITTERS, DEFAULT_MAX_MEMORY, LayerBudgets, Options, Outcome, ViewKind, replay,
 };
 use kvsim::report::format::{self, FORMATS, OutputFormat};
-use kvsim::report::line::{Line, Replayed};
+use kvsim::report::line::{By, Line, Replayed};
 use kvsim::report::steps::StepWriter;
-use kvsim::trace::formats;
-use kvsim::trace::options::ReadOptions;
 use kvsim::trace::spec::DEFAULT_TRACE;
-use kvsim::trace::{Source, StreamLabel};
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Instant;
+use watch::Watcher;
 
 /// Budget where none is named.
 const DEFAULT_BUDGET: &str = "512";
@@ -55,20 +58,32 @@ pub struct ReplayArgs {
     #[arg(short, long, value_name = "LIST", default_value = DEFAULT_BUDGET, help_heading = "What to replay")]
     budget: Vec<String>,
 
-    /// Replay only these layers
-    #[arg(long, value_name = "LIST", help_heading = "What to replay")]
-    layers: Vec<String>,
-
-    /// Replay only these heads
-    #[arg(long, value_name = "LIST", help_heading = "What to replay")]
-    heads: Vec<String>,
+    #[command(flatten)]
+    streams: StreamArgs,
 
     /// Replay only the first N rows of each stream (shares stay shares of the whole trace)
     #[arg(long, value_name = "N", help_heading = "What to replay")]
     steps: Option<usize>,
 
+    /// How the budget is dealt out to layers, the same in total: uniform, pyramid:RATIO (RATIO times
+    /// more for the first layer), funnel:RATIO (for the last), or a JSON file such as {"0": 3, "1": 1}
+    #[arg(long, value_name = "SHAPE", default_value = "uniform", help_heading = "What to replay")]
+    layer_budget: OsString,
+
+    /// Whether the budget holds from the first row, or the prompt is observed whole and then cut
+    /// down at once
+    #[arg(long, value_enum, default_value = "stream", value_name = "HOW", help_heading = "What to replay")]
+    prompt: PromptKind,
+
+    /// Positions of the prompt [default: as the trace says]
+    #[arg(long, value_name = "N", help_heading = "What to replay")]
+    prompt_len: Option<usize>,
+
     #[command(flatten)]
     parameters: ParameterArgs,
+
+    #[command(flatten)]
+    read: ReadArgs,
 
     /// Run what is possible of a sweep and say what was skipped
     #[arg(long, help_heading = "Parameters of policies (lists and ranges multiply)")]
@@ -96,6 +111,10 @@ pub struct ReplayArgs {
     #[arg(long, help_heading = "Output")]
     per_stream: bool,
 
+    /// One line for each layer, or for each head
+    #[arg(long, value_enum, value_name = "WHAT", conflicts_with = "per_stream", help_heading = "Output")]
+    by: Option<By>,
+
     /// Also write one CSV line for each lane and step
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     per_step: Option<PathBuf>,
@@ -117,31 +136,26 @@ pub struct ReplayArgs {
     quiet: bool,
 }
 
-/// A trace with its lanes, checked before any row is read.
-struct Job {
-    source: Box<dyn Source>,
-    caches: Vec<CachePlan>,
-    lanes: Vec<LanePlan>,
+/// What happens to the prompt.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PromptKind {
+    /// The budget holds from the first row
+    Stream,
+    /// Prompt rows are observed with nothing evicted, then the cache is cut to the budget at once, as
+    /// serving engines do; figures are over decode rows only
+    Block,
 }
 
 impl ReplayArgs {
     pub fn run(&self) -> Result<ExitCode> {
         let request = self.request()?;
+        let layer_budgets = LayerBudgets::parse(&self.layer_budget)?;
         let format = self.output_format();
         let mut output = Output::open(self.output.as_deref())?;
         let steps = self.open_steps()?;
-        let jobs = self.jobs(&request)?;
-        let options = self.options();
-        let progress = Progress::new(rows_of(&jobs, self.steps), self.quiet);
+        let jobs = self.jobs(&request, &layer_budgets)?;
         let timing = Timing::start();
-        let outcomes = jobs
-            .iter()
-            .map(|job| {
-                let watcher = Watcher { progress: &progress, timing: &timing, job, steps: steps.as_ref() };
-                replay(&*job.source, &job.caches, &job.lanes, &options, &watcher)
-            })
-            .collect::<kvsim::error::Result<Vec<_>>>()?;
-        drop(progress);
+        let outcomes = self.replay(&jobs, &timing, steps.as_ref())?;
         let replayed = Instant::now();
         let lines: Vec<Line<'_>> =
             jobs.iter().zip(&outcomes).flat_map(|(job, outcomes)| self.lines(job, outcomes)).collect();
@@ -151,26 +165,32 @@ impl ReplayArgs {
         }
         output.finish()?;
         if self.timing {
-            eprint!("{}", self.time_report(&jobs, &timing, replayed.elapsed()));
+            let lanes = jobs.iter().map(|job| job.lanes.len()).max().unwrap_or(0);
+            let (rows, weights) = (rows_of(&jobs), weights_of(&jobs));
+            eprint!("{}", timing.report(rows, weights, lanes, replayed.elapsed()));
         }
         Ok(ExitCode::SUCCESS)
     }
 
-    fn time_report(&self, jobs: &[Job], timing: &Timing, report: Duration) -> String {
-        let kind = |job: &Job| job.source.info().self_attention;
-        let weights = |job: &Job| {
-            let rows = rows_of(std::slice::from_ref(job), self.steps);
-            let streams = job.caches.iter().map(|cache| cache.streams.len() as u64).sum::<u64>().max(1);
-            let last = kind(job).positions_of((rows / streams) as usize) as u64;
-            streams * last * (last + 1) / 2
+    fn replay(
+        &self,
+        jobs: &[Job],
+        timing: &Timing,
+        steps: Option<&Mutex<StepWriter<Output>>>,
+    ) -> kvsim::error::Result<Vec<Vec<Outcome>>> {
+        let progress = Progress::new(rows_of(jobs), self.quiet);
+        let replay_one = |job: &Job| {
+            let watcher = Watcher { progress: &progress, timing, job, steps };
+            let outcomes = replay(&*job.source, &job.caches, &job.lanes, &job.options, &watcher)?;
+            notes::warn(self.quiet, &job.source.info().name, &job.source.warnings());
+            Ok(outcomes)
         };
-        let lanes = jobs.iter().map(|job| job.lanes.len()).max().unwrap_or(0);
-        timing.report(rows_of(jobs, self.steps), jobs.iter().map(weights).sum(), lanes, report)
+        jobs.iter().map(replay_one).collect()
     }
 
     fn request(&self) -> Result<LaneRequest, Error> {
-        let names = expand_all("policy", &self.policy)?;
-        let budgets = expand_all("budget", &self.budget)?;
+        let names = list::expand_all("policy", &self.policy)?;
+        let budgets = list::expand_all("budget", &self.budget)?;
         let request = LaneRequest {
             policies: policies_named(&names)?,
             budgets: budgets.iter().map(|text| Budget::parse(text)).collect::<Result<_, _>>().map_err(Error::Usage)?,
@@ -180,60 +200,21 @@ impl ReplayArgs {
         Ok(request)
     }
 
-    fn jobs(&self, request: &LaneRequest) -> Result<Vec<Job>, Error> {
+    fn jobs(&self, request: &LaneRequest, layer_budgets: &LayerBudgets) -> Result<Vec<Job>, Error> {
         let default = [OsString::from(DEFAULT_TRACE)];
         let traces = if self.traces.is_empty() { &default[..] } else { &self.traces };
-        let mut jobs = Vec::new();
-        for trace in traces {
-            let source = formats::open(trace, &ReadOptions::default())?;
-            let Lanes { lanes, notes, .. } = request.lanes(source.info().positions).checked(self.skip_invalid)?;
-            let caches = self.select(&*source)?;
-            self.note(&source.info().name, &notes);
-            if caches.iter().all(|cache| cache.streams.iter().all(|stream| source.info().streams[*stream].rows == 0)) {
-                self.warn(&source.info().name, "there is no row to replay");
-            }
-            jobs.push(Job { source, caches, lanes });
-        }
-        Ok(jobs)
+        traces.iter().map(|trace| Job::prepare(self, trace, request, self.options(layer_budgets))).collect()
     }
 
-    fn note(&self, trace: &str, notes: &[String]) {
-        if !self.quiet {
-            notes.iter().for_each(|note| eprintln!("note: {trace}: {note}"));
-        }
-    }
-
-    fn warn(&self, trace: &str, warning: &str) {
-        if !self.quiet {
-            eprintln!("warning: {trace}: {warning}");
-        }
-    }
-
-    /// The caches that were asked for.
-    fn select(&self, source: &dyn Source) -> Result<Vec<CachePlan>, Error> {
-        let layers = expand_all("layers", &self.layers)?;
-        let heads = expand_all("heads", &self.heads)?;
-        let all = caches_of(source.info())?;
-        let layer = |label: &StreamLabel| label.layer.to_string();
-        let head = |label: &StreamLabel| label.head.to_string();
-        check_known("layer", &layers, &all, layer)?;
-        check_known("head", &heads, &all, head)?;
-        let wanted = |names: &[String], name: String| names.is_empty() || names.contains(&name);
-        let keep = |cache: &CachePlan| wanted(&layers, layer(&cache.label)) && wanted(&heads, head(&cache.label));
-        let chosen: Vec<CachePlan> = all.into_iter().filter(keep).collect();
-        if chosen.is_empty() && !source.info().streams.is_empty() {
-            return Err(Error::usage("no stream has both a chosen layer and a chosen head"));
-        }
-        Ok(chosen)
-    }
-
-    fn options(&self) -> Options {
+    fn options(&self, layer_budgets: &LayerBudgets) -> Options {
         Options {
             heavy_hitters: self.heavy_hitters,
             view: self.view,
             steps: self.steps,
             bad_rows: self.on_bad_row,
             threads: self.threads,
+            layer_budgets: layer_budgets.clone(),
+            max_memory: self.read.max_memory.unwrap_or(DEFAULT_MAX_MEMORY),
             ..Options::default()
         }
     }
@@ -260,69 +241,10 @@ impl ReplayArgs {
             view: self.view.word(),
             outcomes,
         };
-        if self.per_stream { replayed.per_stream() } else { replayed.combined() }
-    }
-}
-
-/// Tells the progress bar and the step report what happens.
-struct Watcher<'a> {
-    progress: &'a Progress,
-    timing: &'a Timing,
-    job: &'a Job,
-    steps: Option<&'a Mutex<StepWriter<Output>>>,
-}
-
-impl Observer for Watcher<'_> {
-    fn timed(&self, stage: Stage, time: Duration) {
-        self.timing.add(stage, time);
-    }
-
-    fn rows(&self, rows: u64) {
-        self.progress.add(rows);
-    }
-
-    fn wants_steps(&self) -> bool {
-        self.steps.is_some()
-    }
-
-    fn steps(&self, cache: &CachePlan, records: &[Vec<StepRecord>]) -> kvsim::error::Result<()> {
-        let Some(steps) = self.steps else { return Ok(()) };
-        let mut writer = steps.lock().expect("no thread panicked");
-        let trace = &self.job.source.info().name;
-        writer
-            .write(trace, cache, &self.job.lanes, records)
-            .map_err(|error| Error::data("step report", format!("cannot be written: {error}")))
-    }
-}
-
-fn rows_of(jobs: &[Job], steps: Option<usize>) -> u64 {
-    let rows = |job: &Job| {
-        let streams = job.caches.iter().flat_map(|cache| &cache.streams);
-        streams
-            .map(|stream| job.source.info().streams[*stream].rows.min(steps.unwrap_or(usize::MAX)) as u64)
-            .sum::<u64>()
-    };
-    jobs.iter().map(rows).sum()
-}
-
-fn expand_all(flag: &str, typed: &[String]) -> Result<Vec<String>, Error> {
-    let expanded = typed.iter().map(|text| list::expand(text)).collect::<Result<Vec<_>, _>>();
-    expanded.map(|lists| lists.concat()).map_err(|problem| Error::usage(format!("--{flag}: {problem}")))
-}
-
-fn check_known(
-    what: &str,
-    names: &[String],
-    caches: &[CachePlan],
-    name_of: impl Fn(&StreamLabel) -> String,
-) -> Result<(), Error> {
-    let known: Vec<String> = caches.iter().map(|cache| name_of(&cache.label)).collect();
-    match names.iter().find(|name| !known.contains(name)) {
-        None => Ok(()),
-        Some(name) => {
-            let mut known = known;
-            known.dedup();
-            Err(Error::usage(format!("--{what}s: no {what} {name:?}; there are {}", known.join(", "))))
+        match self.by {
+            Some(by) => replayed.by(by),
+            None if self.per_stream => replayed.per_stream(),
+            None => replayed.combined(),
         }
     }
 }

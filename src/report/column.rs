@@ -109,6 +109,13 @@ const KEYS: &[Column] = &[
         "budget over the trace's positions",
     ),
     column(
+        "layer_budget",
+        "positions",
+        Role::Plain,
+        Compute::Line(layer_budget),
+        "mean over streams of the budget in force, which differs where budgets are dealt out to layers",
+    ),
+    column(
         "view",
         "",
         Role::Key,
@@ -181,6 +188,20 @@ const FIGURES: &[Column] = &[
         HIGHER,
         Compute::Line(|line| line.tally.min_step_mass.into()),
         "least weight that was kept of a row",
+    ),
+    column(
+        "recovery_oracle",
+        "share",
+        HIGHER,
+        Compute::Line(|line| recovery(line, line.oracle)),
+        "retained_mass over that of oracle at the same budget, where the run has it",
+    ),
+    column(
+        "recovery_optimal",
+        "share",
+        HIGHER,
+        Compute::Line(|line| recovery(line, line.optimal)),
+        "retained_mass over that of optimal at the same budget, where the run has it",
     ),
     column(
         "worst_retained_mass",
@@ -348,6 +369,11 @@ fn budget_share(line: &Line<'_>) -> Cell {
 
 fn layer_budget(line: &Line<'_>) -> Cell {
     line.lane.budget.map_or(Cell::Blank, |_| Cell::ratio(line.tally.budget_sum as f64, line.tally.caches))
+}
+
+fn recovery(line: &Line<'_>, best: Option<f64>) -> Cell {
+    let best = best.filter(|best| *best > 0.0 && line.tally.rows > 0);
+    best.map(|best| line.tally.retained / line.tally.rows as f64 / best).into()
 }
 
 fn worst_stream(line: &Line<'_>) -> Cell {

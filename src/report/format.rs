@@ -62,7 +62,7 @@ fn is_for_people(column: &Column, cells: &[Cell]) -> bool {
     match column.role {
         Role::Key if ["policy", "budget"].contains(&column.name) => true,
         Role::Key => varies,
-        Role::Figure(_) => column.name != "min_step_mass",
+        Role::Figure(_) => column.name != "min_step_mass" && cells.iter().any(|cell| *cell != Cell::Blank),
         Role::Plain => column.name == "mean_kept",
         Role::Raw => false,
     }

@@ -19,6 +19,10 @@ pub struct Line<'a> {
     pub streams: Streams<'a>,
     /// Sums and counts.
     pub tally: Tally,
+    /// Mass per row that `oracle` retains at the same budget, where it is in the run.
+    pub oracle: Option<f64>,
+    /// The same for `optimal`.
+    pub optimal: Option<f64>,
     /// The cache that retained least, where several are combined.
     pub worst: Option<(f64, &'a StreamLabel)>,
 }
@@ -107,9 +111,20 @@ impl<'a> Replayed<'a> {
             view,
             streams,
             tally: merged(outcomes, index),
+            oracle: self.retained_by("oracle", lane.budget, outcomes),
+            optimal: self.retained_by("optimal", lane.budget, outcomes),
             worst: if outcomes.len() > 1 { worst(outcomes, index) } else { None },
         };
         self.lanes.iter().enumerate().map(line).collect()
+    }
+}
+
+impl Replayed<'_> {
+    /// Mass per row that a bound retains at a budget over some caches, where it is in the run.
+    fn retained_by(&self, bound: &str, budget: Option<usize>, outcomes: &[&Outcome]) -> Option<f64> {
+        let same = |lane: &LanePlan| lane.entry.name == bound && lane.budget == budget;
+        let tally = merged(outcomes, self.lanes.iter().position(same)?);
+        (tally.rows > 0).then(|| tally.retained / tally.rows as f64)
     }
 }
 

@@ -1,0 +1,66 @@
+//! `kvsim convert`: any trace as a native file.
+
+use super::notes;
+use super::output::Output;
+use super::progress::Progress;
+use super::read_args::ReadArgs;
+use anyhow::Result;
+use clap::Args;
+use kvsim::trace::safetensors::{StoredType, write};
+use kvsim::trace::{TraceInfo, formats};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Write any trace as a native file
+///
+/// Reads a dump with all the flags that replay takes for it, and writes packed rows that need none
+/// of them.
+#[derive(Args)]
+#[command(after_long_help = "Example:\n  kvsim convert attention.npy --self included -o attention.safetensors")]
+pub struct ConvertArgs {
+    /// A trace file, a built-in name, or - for JSON lines on standard input
+    #[arg(value_name = "TRACE")]
+    trace: OsString,
+
+    /// The file to write, which appears whole or not at all
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+
+    /// How weights are stored [default: as in the trace where it is f16 or bf16, else f32]
+    #[arg(long, value_enum)]
+    dtype: Option<StoredType>,
+
+    #[command(flatten)]
+    read: ReadArgs,
+
+    /// No progress bar, no notes
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+impl ConvertArgs {
+    pub fn run(&self) -> Result<ExitCode> {
+        let mut output = Output::open(Some(&self.output))?;
+        let source = formats::open(&self.trace, &self.read.options())?;
+        let info = source.info();
+        notes::note(self.quiet, &info.name, &info.notes);
+        let progress = Progress::new(info.streams.iter().map(|stream| stream.rows as u64).sum(), self.quiet);
+        let dtype = self.dtype.unwrap_or_else(|| stored_type(info));
+        write(&*source, dtype, &mut output, &|rows| progress.add(rows))?;
+        output.finish()?;
+        drop(progress);
+        notes::warn(self.quiet, &info.name, &source.warnings());
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// The narrowest type that holds every weight of the trace as it is.
+fn stored_type(info: &TraceInfo) -> StoredType {
+    let all = |dtype: &str| !info.streams.is_empty() && info.streams.iter().all(|stream| stream.dtype == dtype);
+    match () {
+        () if all("f16") => StoredType::F16,
+        () if all("bf16") => StoredType::Bf16,
+        () => StoredType::F32,
+    }
+}

@@ -1,0 +1,80 @@
+//! A trace with its lanes: everything about it is checked here, before any row is read.
+
+use super::{PromptKind, ReplayArgs};
+use crate::cli::notes;
+use crate::cli::plan::{LaneRequest, Lanes};
+use kvsim::error::Error;
+use kvsim::position::Position;
+use kvsim::replay::{CachePlan, LanePlan, Options};
+use kvsim::trace::{Source, TraceInfo, formats};
+use std::ffi::OsStr;
+
+/// A trace, the caches chosen of it, and the lanes that run on them.
+pub struct Job {
+    pub source: Box<dyn Source>,
+    pub caches: Vec<CachePlan>,
+    pub lanes: Vec<LanePlan>,
+    pub options: Options,
+}
+
+impl Job {
+    /// Opens a trace and plans its replay.
+    pub fn prepare(args: &ReplayArgs, trace: &OsStr, request: &LaneRequest, options: Options) -> Result<Job, Error> {
+        let source = formats::open(trace, &args.read.options())?;
+        let info = source.info();
+        notes::note(args.quiet, &info.name, &info.notes);
+        let caches = args.streams.select(info)?;
+        notes::note(args.quiet, &info.name, &args.streams.hints(info));
+        let options = Options { block_prompt: block_prompt(args, info)?, ..options };
+        let Lanes { lanes, notes, .. } =
+            request.lanes(info.positions, &caches, &options.layer_budgets).checked(args.skip_invalid)?;
+        notes::note(args.quiet, &info.name, &notes);
+        if rows_of_caches(info, &caches, &options) == 0 {
+            notes::warn(args.quiet, &info.name, &["there is no row to replay".to_owned()]);
+        }
+        Ok(Job { source, caches, lanes, options })
+    }
+}
+
+/// Where a prompt that is cut down at once ends; 0 where the budget holds from the first row.
+fn block_prompt(args: &ReplayArgs, info: &TraceInfo) -> Result<Position, Error> {
+    let len = args.prompt_len.or_else(|| info.metadata_count("prompt_len").filter(|len| *len > 0));
+    match len {
+        _ if args.prompt == PromptKind::Stream => Ok(Position(0)),
+        None => {
+            let name = &info.name;
+            Err(Error::usage(format!(
+                "{name}: it does not say how long its prompt is: --prompt block needs --prompt-len"
+            )))
+        }
+        Some(len) if len > info.positions => {
+            let positions = info.positions;
+            Err(Error::usage(format!("{}: a prompt of {len} positions is longer than its {positions}", info.name)))
+        }
+        Some(len) => Ok(Position(len as u32)),
+    }
+}
+
+fn rows_of_caches(info: &TraceInfo, caches: &[CachePlan], options: &Options) -> u64 {
+    let rows = |stream: &usize| info.streams[*stream].rows.min(options.steps.unwrap_or(usize::MAX)) as u64;
+    caches.iter().flat_map(|cache| &cache.streams).map(rows).sum()
+}
+
+/// Rows that will be read.
+pub fn rows_of(jobs: &[Job]) -> u64 {
+    jobs.iter().map(|job| rows_of_caches(job.source.info(), &job.caches, &job.options)).sum()
+}
+
+/// Weights that will be read.
+pub fn weights_of(jobs: &[Job]) -> u64 {
+    let of_job = |job: &Job| {
+        let info = job.source.info();
+        let first = info.self_attention.row_len(info.first_position) as u64;
+        let of_stream = |stream: &usize| {
+            let rows = info.streams[*stream].rows.min(job.options.steps.unwrap_or(usize::MAX)) as u64;
+            rows * first + rows * rows.saturating_sub(1) / 2
+        };
+        job.caches.iter().flat_map(|cache| &cache.streams).map(of_stream).sum::<u64>()
+    };
+    jobs.iter().map(of_job).sum()
+}

@@ -1,0 +1,42 @@
+//! What happens during a replay, passed on to the progress bar, the timing and the step report.
+
+use super::job::Job;
+use crate::cli::output::Output;
+use crate::cli::progress::Progress;
+use crate::cli::timing::Timing;
+use kvsim::error::Error;
+use kvsim::replay::{CachePlan, Observer, Stage, StepRecord};
+use kvsim::report::steps::StepWriter;
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// Tells the progress bar and the step report what happens.
+pub struct Watcher<'a> {
+    pub progress: &'a Progress,
+    pub timing: &'a Timing,
+    pub job: &'a Job,
+    pub steps: Option<&'a Mutex<StepWriter<Output>>>,
+}
+
+impl Observer for Watcher<'_> {
+    fn timed(&self, stage: Stage, time: Duration) {
+        self.timing.add(stage, time);
+    }
+
+    fn rows(&self, rows: u64) {
+        self.progress.add(rows);
+    }
+
+    fn wants_steps(&self) -> bool {
+        self.steps.is_some()
+    }
+
+    fn steps(&self, cache: &CachePlan, records: &[Vec<StepRecord>]) -> kvsim::error::Result<()> {
+        let Some(steps) = self.steps else { return Ok(()) };
+        let mut writer = steps.lock().expect("no thread panicked");
+        let trace = &self.job.source.info().name;
+        writer
+            .write(trace, cache, &self.job.lanes, records)
+            .map_err(|error| Error::data("step report", format!("cannot be written: {error}")))
+    }
+}
