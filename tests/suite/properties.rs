@@ -241,7 +241,7 @@ proptest! {
         let header = format!("{{\"kvsim\":1,\"self\":\"{}\"}}\n", drawn.kind.word());
         let text = header + &json_lines(drawn.kind.first_step().0 as usize, &drawn.rows);
         let folder = Folder::new();
-        let source = formats::open(folder.write("drawn.jsonl", text).as_ref(), &kvsim::trace::options::ReadOptions::default()).expect("a sound trace");
+        let source = formats::open(folder.write("drawn.jsonl", text).as_ref()).expect("a sound trace");
         let lanes = lanes_from(budget, draws);
         let in_memory: MemoryTrace = trace(drawn.kind, &drawn.rows);
         let [written, held] = [&*source, &in_memory].map(|source| tallies(source, &lanes, &options(ViewKind::Raw, 1)));

@@ -44,14 +44,11 @@ const TAILS: &[(&str, &str, Parameters, [[f64; 3]; 2])] = &[
 ];
 
 fn large() -> Option<Box<dyn Source>> {
-    Some(
-        formats::open(shared::trace(LARGE)?.as_os_str(), &kvsim::trace::options::ReadOptions::default())
-            .expect("a sound trace"),
-    )
+    Some(formats::open(shared::trace(LARGE)?.as_os_str()).expect("a sound trace"))
 }
 
 fn small() -> Box<dyn Source> {
-    formats::open(package(SMALL).as_os_str(), &kvsim::trace::options::ReadOptions::default()).expect("a sound trace")
+    formats::open(package(SMALL).as_os_str()).expect("a sound trace")
 }
 
 fn index_of(source: &dyn Source, stream: &str) -> usize {

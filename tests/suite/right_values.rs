@@ -150,11 +150,7 @@ fn a_stored_trace_reads_back_rounded_to_its_type_and_no_further() {
     for (dtype, rounded) in stored {
         let mut bytes = Vec::new();
         write(&canonical(), dtype, &mut bytes, &|_| ()).expect("memory takes it");
-        let source = formats::open(
-            folder.write("stored.safetensors", bytes).as_ref(),
-            &kvsim::trace::options::ReadOptions::default(),
-        )
-        .expect("a sound trace");
+        let source = formats::open(folder.write("stored.safetensors", bytes).as_ref()).expect("a sound trace");
         let read = read_rows(&*source, 0);
         let same = |(a, b): (&Option<Vec<f32>>, &Option<Vec<f32>>)| {
             let (a, b) = (a.as_ref().expect("attention"), b.as_ref().expect("attention"));

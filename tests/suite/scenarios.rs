@@ -189,11 +189,7 @@ fn a_third_is_above_an_even_share_of_three_or_not_as_it_is_stored() {
     for (dtype, votes) in [(StoredType::F32, 1.0), (StoredType::F16, 0.0), (StoredType::Bf16, 1.0)] {
         let mut bytes = Vec::new();
         write(&trace(Excluded, &rows), dtype, &mut bytes, &|_| ()).expect("memory takes it");
-        let stored = formats::open(
-            folder.write("thirds.safetensors", bytes).as_ref(),
-            &kvsim::trace::options::ReadOptions::default(),
-        )
-        .expect("a sound trace");
+        let stored = formats::open(folder.write("thirds.safetensors", bytes).as_ref()).expect("a sound trace");
         let row = read_rows(&*stored, 0).remove(2).expect("attention");
         let mut cache = cache_of(&lane("scissorhands", 3, &[("recent-window", 1)]), 3);
         cache.observe(&row, 3);
@@ -231,11 +227,7 @@ fn positions_leave_a_trace_of_several_layers_by_their_share() {
     text["__metadata__"]["num_layers"] = "4".into();
     let bytes = safetensors(&text.to_string(), &1.0_f32.to_le_bytes());
     let folder = Folder::new();
-    let source = formats::open(
-        folder.write("layer.safetensors", bytes).as_ref(),
-        &kvsim::trace::options::ReadOptions::default(),
-    )
-    .expect("a sound trace");
+    let source = formats::open(folder.write("layer.safetensors", bytes).as_ref()).expect("a sound trace");
     let (tally, _) = logged(&*source, &[lane("pyramidkv", 128, &[])], &top(2)).remove(0);
     assert_eq!(tally.budget_sum, 102, "layer 2 of 4 at an average of 128");
 }
