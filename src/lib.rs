@@ -1,4 +1,101 @@
-//! placeholder front page
+//! kvsim replays recorded attention through KV-cache eviction policies and says what each would have
+//! kept.
+//!
+//! The path of the data, one way:
+//!
+//! ```text
+//! trace source -> rows -> for each lane: gather kept weights -> tally -> policy observes
+//!                                        -> admit the new position -> over budget? policy picks victims
+//! tallies -> report lines -> table | csv | json | jsonl | markdown
+//! ```
+//!
+//! - [`trace`] streams the rows of files and synthetic traces; it knows no policies.
+//! - [`policy`] holds one file per policy and the table of them; a policy owns its state per slot and
+//!   the choice of victims, and never learns its score, the file or the future.
+//! - [`replay`] is the engine: it owns the kept sets, gathers, checks, counts.
+//! - [`report`] turns tallies into tables.
+//! - [`vectors`] runs files of recorded decisions, [`inspect`] says what is in a trace.
+//!
+//! # Replaying a trace held in memory
+//!
+//! ```
+//! use kvsim::policy::table::find;
+//! use kvsim::replay::{LanePlan, NoObserver, Options, caches_of, replay};
+//! use kvsim::trace::{SelfAttention, Source, memory::MemoryTrace};
+//!
+//! # fn main() -> kvsim::error::Result<()> {
+//! // Row t has one weight for each position before t.
+//! let rows = vec![
+//!     Some(vec![1.0]),
+//!     Some(vec![0.75, 0.25]),
+//!     Some(vec![0.5, 0.25, 0.25]),
+//!     Some(vec![0.5, 0.0625, 0.1875, 0.25]),
+//!     Some(vec![0.25, 0.25, 0.25, 0.125, 0.125]),
+//! ];
+//! let trace = MemoryTrace::new("by hand", SelfAttention::Excluded).with_stream(0, "0", rows)?;
+//! let lanes = ["sliding-window", "tova"].map(|name| LanePlan::new(find(name).unwrap(), 3));
+//! let outcomes = replay(&trace, &caches_of(trace.info())?, &lanes, &Options::default(), &NoObserver)?;
+//! let retained: Vec<f64> = outcomes[0].tallies.iter().map(|tally| tally.retained / tally.rows as f64).collect();
+//! assert_eq!(retained, [0.8, 0.8875]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # A policy from outside the crate
+//!
+//! A policy is its state per slot and a choice; the engine does the rest and checks every answer.
+//! This one evicts what got least in the heaviest row that it has seen of each position:
+//!
+//! ```
+//! use kvsim::policy::table::{Make, PolicyEntry, anything_goes, as_given};
+//! use kvsim::policy::{Overflow, Policy, View, choose_lowest};
+//! use kvsim::position::{Position, Slot};
+//! use kvsim::replay::{LanePlan, NoObserver, Options, caches_of, replay};
+//! use kvsim::slots::SlotVec;
+//! use kvsim::trace::{formats, options::ReadOptions};
+//!
+//! #[derive(Default)]
+//! struct Peak(SlotVec<f32>);
+//!
+//! impl Policy for Peak {
+//!     fn admit(&mut self, _position: Position) {
+//!         self.0.push(f32::INFINITY); // not seen yet: stays
+//!     }
+//!     fn observe(&mut self, view: View<'_>) {
+//!         for (peak, weight) in self.0.iter_mut().zip(view.weights) {
+//!             *peak = if peak.is_finite() { peak.max(*weight) } else { *weight };
+//!         }
+//!     }
+//!     fn choose(&mut self, overflow: Overflow<'_>, victims: &mut Vec<Slot>) {
+//!         choose_lowest(&self.0, self.0.len(), overflow, victims);
+//!     }
+//!     fn forget(&mut self, slots: &[Slot]) {
+//!         self.0.remove(slots);
+//!     }
+//! }
+//!
+//! static PEAK: PolicyEntry = PolicyEntry {
+//!     name: "peak",
+//!     summary: "keeps what was ever heavy",
+//!     paper: None,
+//!     parameters: &[],
+//!     budgeted: true,
+//!     check: anything_goes,
+//!     cache_budget: as_given,
+//!     figure: None,
+//!     make: Make::Policy(|_| Box::new(Peak::default())),
+//! };
+//!
+//! # fn main() -> kvsim::error::Result<()> {
+//! let trace = formats::open("decode-4096".as_ref(), &ReadOptions::default())?;
+//! let options = Options { steps: Some(600), ..Options::default() };
+//! let lanes = [LanePlan::new(&PEAK, 256)];
+//! let outcomes = replay(&*trace, &caches_of(trace.info())?, &lanes, &options, &NoObserver)?;
+//! assert_eq!(outcomes[0].tallies[0].peak_kept, 256);
+//! # Ok(())
+//! # }
+//! ```
+
 pub mod decimal;
 pub mod error;
 pub mod inspect;

@@ -1,6 +1,7 @@
 //! The command line: one small file per command. Arguments become checked plans here; the work is
 //! the library's.
 
+mod block_args;
 mod convert;
 mod generate;
 mod inspect;

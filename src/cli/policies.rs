@@ -1,6 +1,6 @@
 //! `kvsim policies`: the table of policies, as it stands in the code.
 
-use super::output::Output;
+use super::block_args::BlockArgs;
 use anyhow::Result;
 use clap::Args;
 use kvsim::policy::coupled::CoupledSetting;
@@ -8,7 +8,6 @@ use kvsim::policy::pyramidkv::LayerPlace;
 use kvsim::policy::table::{Make, POLICIES, PolicyEntry};
 use kvsim::replay::LanePlan;
 use kvsim::report::text_table::TextTable;
-use std::io::Write;
 use std::process::ExitCode;
 
 /// Budget at which state is quoted.
@@ -24,16 +23,16 @@ pub struct PoliciesArgs {
     /// As a markdown table
     #[arg(long)]
     markdown: bool,
+
+    #[command(flatten)]
+    block: BlockArgs,
 }
 
 impl PoliciesArgs {
     pub fn run(&self) -> Result<ExitCode> {
         let table = table();
         let text = if self.markdown { table.markdown() } else { table.aligned() };
-        let mut output = Output::open(None)?;
-        output.write_all(text.as_bytes())?;
-        output.finish()?;
-        Ok(ExitCode::SUCCESS)
+        self.block.write(&text)
     }
 }
 

@@ -1,14 +1,13 @@
 //! `kvsim table`: comparison tables from replay results.
 
+use super::block_args::BlockArgs;
 use super::list;
-use super::output::{Output, read_input};
-use anyhow::{Context, Result, bail};
+use super::output::read_input;
+use anyhow::Result;
 use clap::{Args, ValueEnum};
 use kvsim::error::Error;
-use kvsim::report::block;
 use kvsim::report::pivot::{PivotPlan, Results};
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Turn replay results into a comparison table
@@ -53,17 +52,8 @@ pub struct TableArgs {
     #[arg(short, long, value_enum, default_value = "markdown")]
     format: Format,
 
-    /// Write the table into a block of this file, between its marks
-    #[arg(long, value_name = "FILE", requires = "block")]
-    into: Option<PathBuf>,
-
-    /// Name of the block: <!-- kvsim:begin NAME --> to <!-- kvsim:end NAME -->
-    #[arg(long, value_name = "NAME", requires = "into")]
-    block: Option<String>,
-
-    /// Change nothing; exit with 1 when the block is not up to date
-    #[arg(long, requires = "into")]
-    check: bool,
+    #[command(flatten)]
+    block: BlockArgs,
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
@@ -76,16 +66,7 @@ enum Format {
 
 impl TableArgs {
     pub fn run(&self) -> Result<ExitCode> {
-        let table = self.table()?;
-        match (&self.into, &self.block) {
-            (Some(path), Some(block)) => self.write_block(path, block, &table),
-            _ => {
-                let mut output = Output::open(None)?;
-                output.write_all(table.as_bytes())?;
-                output.finish()?;
-                Ok(ExitCode::SUCCESS)
-            }
-        }
+        self.block.write(&self.table()?)
     }
 
     fn table(&self) -> Result<String> {
@@ -121,21 +102,5 @@ impl TableArgs {
             difference: self.difference.as_ref().map(difference).transpose().map_err(Error::Usage)?,
             bold: self.format == Format::Markdown && !self.no_bold,
         })
-    }
-
-    fn write_block(&self, path: &Path, name: &str, table: &str) -> Result<ExitCode> {
-        let document = std::fs::read_to_string(path).with_context(|| format!("cannot read {:?}", path.display()))?;
-        let place = path.display().to_string();
-        let new = block::replace(&document, name, table).map_err(|problem| Error::data(&place, problem))?;
-        if self.check {
-            if new != document {
-                bail!("{place}: block {name:?} is out of date (run the same command without --check to refresh it)");
-            }
-            return Ok(ExitCode::SUCCESS);
-        }
-        let mut output = Output::open(Some(path))?;
-        output.write_all(new.as_bytes())?;
-        output.finish()?;
-        Ok(ExitCode::SUCCESS)
     }
 }

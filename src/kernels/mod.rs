@@ -1,10 +1,10 @@
 //! Loops over slices that the compiler turns into vector code, compiled for several processors.
 //!
-//! Each loop is written once, in plain safe Rust over chunks of [`LANES`]; [`dispatch`] picks the
+//! Each loop is written once, in plain safe Rust over chunks of [`LANES`]; `dispatch` picks the
 //! version for the best instruction set that the running processor has. The versions agree to the
 //! bit: sums keep [`LANES`] partial accumulators that are combined in a fixed order, whatever the
 //! vector width. The two loops that see every weight of a row or every slot of a lane have a twin in
-//! [`avx512`], written with that instruction set's own operations. Knows nothing of traces, policies
+//! `avx512`, written with that instruction set's own operations. Knows nothing of traces, policies
 //! or lanes.
 
 #[cfg(target_arch = "x86_64")]

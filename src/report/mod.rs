@@ -1,7 +1,7 @@
 //! Reports: from tallies to tables that people and programs read. Last stage; knows no traces'
 //! rows and no policies' state.
 //!
-//! [`line`] turns outcomes into lines, [`column`] is the one table of columns, [`format`] writes
+//! [`mod@line`] turns outcomes into lines, [`mod@column`] is the one table of columns, [`mod@format`] writes
 //! lines in each output format, [`pivot`] turns written CSV into comparison tables.
 
 pub mod block;

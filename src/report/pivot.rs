@@ -156,8 +156,11 @@ impl<'a> Pivot<'a> {
             Ok(if best { format!("**{text}**") } else { text })
         };
         let figures = (0..self.values.len()).map(figure).collect::<Result<Vec<_>, _>>()?;
-        let empty = figures.iter().all(String::is_empty);
-        Ok(if empty { String::new() } else { figures.join(" / ") })
+        if figures.iter().all(String::is_empty) {
+            return Ok(String::new());
+        }
+        let shown = |figure: String| if figure.is_empty() { "-".to_owned() } else { figure };
+        Ok(figures.into_iter().map(shown).collect::<Vec<_>>().join(" / "))
     }
 
     fn number(&self, row: usize, column: usize, value: usize) -> Result<Option<f64>, String> {
@@ -181,12 +184,19 @@ impl<'a> Pivot<'a> {
         let sign = if better == Better::Higher { 1.0 } else { -1.0 };
         let printed = |number: f64| (sign * number * 1e6).round();
         let Some(own) = self.number(row, column, value)?.map(printed) else { return Ok(false) };
-        for other in (0..self.row_titles.len()).filter(|other| self.competes(*other)) {
+        for other in (0..self.row_titles.len()).filter(|other| self.competes(*other) && self.are_alike(row, *other)) {
             if self.number(other, column, value)?.map(printed).is_some_and(|other| other > own) {
                 return Ok(false);
             }
         }
         Ok(true)
+    }
+
+    /// Whether two rows tell policies apart and nothing else, or no policies at all.
+    fn are_alike(&self, a: usize, b: usize) -> bool {
+        let Some(policy) = self.plan.rows.iter().position(|name| name == "policy") else { return true };
+        let titles = self.row_titles[a].iter().zip(&self.row_titles[b]).enumerate();
+        titles.filter(|(column, _)| *column != policy).all(|(_, (a, b))| a == b)
     }
 
     fn competes(&self, row: usize) -> bool {
