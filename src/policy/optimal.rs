@@ -26,11 +26,14 @@
 //! *Paper.* None; Belady's optimum for weights instead of hits.
 //! *Parameters.* None. Among plans of equal cost one is taken, always the same.
 //! *Cost.* One f64 for each eviction and position it could take: about 4 `T^2` bytes for `T`
-//! positions; time between quadratic and cubic.
+//! positions; time between quadratic and cubic. The stream is read twice before the replay.
 
-use super::assignment::assign;
+use super::assignment::{LINE_BYTES, assign};
 use super::future::{Evictions, Future, Planner, Schedule};
 use crate::position::Position;
+
+/// Bytes for each position that do not depend on the evictions.
+const POSITION_BYTES: u128 = 128;
 
 /// Plans the best evictions.
 pub struct Optimal {
@@ -47,11 +50,12 @@ impl Optimal {
         Optimal { evictions, costs: Vec::new(), events: Vec::new() }
     }
 
-    /// Bytes needed for a stream over so many positions: the costs, and 64 bytes for each position.
+    /// Bytes needed for a stream over so many positions: the costs, and what the assignment keeps.
     pub fn bytes(positions: usize, budget: usize) -> u64 {
         let [positions, first] = [positions, budget.min(positions)].map(|count| count as u128);
         let costs = (positions * (positions + 1) - first * (first + 1)) / 2 * size_of::<f64>() as u128;
-        u64::try_from(costs + 64 * positions).unwrap_or(u64::MAX)
+        let bytes = costs + (positions - first) * LINE_BYTES as u128 + positions * POSITION_BYTES;
+        u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 }
 
