@@ -148,4 +148,8 @@ impl Policy for Scheduled {
     fn slot_bytes(&self) -> usize {
         size_of::<u32>()
     }
+
+    fn fixed_bytes(&self) -> usize {
+        self.schedule.leaves.len() * size_of::<Position>()
+    }
 }

@@ -19,10 +19,10 @@
 //! budget. So policies of this kind and assignments are the same things at the same cost, and the
 //! cheapest assignment is the optimum. Revisable bounds (`oracle`) retain at least as much.
 //!
-//! On `decode-4096` the two agree to six decimals: beyond sinks and a band of neighbours its
-//! attention is 32 heavy hitters and even noise, and a budget of 256 or more has room for the few
-//! positions that will yet matter in time, so that the plan holds in each row nearly the row's own
-//! heaviest positions, and what it misses is noise against noise.
+//! On `decode-4096` the two agree to six decimals. Above its even noise stand four sinks, a band of
+//! 64 neighbours and 32 heavy hitters, and all its redraws name no more than 256 of those, so that a
+//! budget of 256 always has room for everything that is or will be above the noise; and which of the
+//! other positions fill the rest does not matter, since all receive the same.
 //! *Paper.* None; Belady's optimum for weights instead of hits.
 //! *Parameters.* None. Among plans of equal cost one is taken, always the same.
 //! *Cost.* One f64 for each eviction and position it could take: about 4 `T^2` bytes for `T`
