@@ -105,6 +105,21 @@ fn dropping_half_saw_tooths_and_dropping_one_does_not() {
 }
 
 #[test]
+fn decay_meets_h2o_scissorhands_and_tova_at_its_ends() {
+    let source = formats::open(OsStr::new("decode-4096")).expect("built in");
+    let twins = [
+        (lane("h2o", 512, &[]), lane("decay", 512, &[("gamma", "1")])),
+        (lane("scissorhands", 512, &[]), lane("decay", 512, &[("gamma", "1"), ("signal", "vote")])),
+        (lane("tova", 512, &[]), lane("decay", 512, &[("gamma", "0"), ("recent-window", "1")])),
+    ];
+    for (policy, decay) in twins {
+        let found = tallies(&*source, "0.0", &[policy.clone(), decay]);
+        let comparable = |tally: &Tally| Tally { state_bytes: 0, ..tally.clone() };
+        assert_eq!(comparable(&found[0]), comparable(&found[1]), "decay instead of {}", policy.entry.name);
+    }
+}
+
+#[test]
 fn the_bounds_that_know_the_future_retain_what_they_should() {
     assert_masses(
         [("optimal", &[]), ("future-greedy", &[]), ("oracle", &[])],

@@ -7,9 +7,10 @@ use kvsim::position::Position;
 use kvsim::replay::{CachePlan, LanePlan, Observer, Options, StepRecord, caches_of, replay};
 use kvsim::trace::memory::{MemoryTrace, Rows};
 use kvsim::trace::rng::Xoshiro128;
-use kvsim::trace::{SelfAttention, Source, formats};
+use kvsim::trace::spec::{DEFAULT_TRACE, MixtureSpec};
+use kvsim::trace::synthetic::SyntheticTrace;
+use kvsim::trace::{SelfAttention, Source};
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::sync::Mutex;
 
 /// For each cache and lane, who went after each step.
@@ -72,11 +73,11 @@ fn layers(seed: u32, kind: SelfAttention) -> MemoryTrace {
 
 #[test]
 fn decay_is_h2o_scissorhands_and_tova_at_its_ends() {
-    let canonical = formats::open(OsStr::new("decode-4096")).expect("built in");
+    let canonical = SyntheticTrace::new(MixtureSpec::built_in(DEFAULT_TRACE).expect("it is built in"));
     let included = layers(1, SelfAttention::Included);
     let excluded = layers(2, SelfAttention::Excluded);
     let traces: [(&dyn Source, usize, &str, &str); 3] =
-        [(&*canonical, 256, "32", "1"), (&included, 9, "3", "0"), (&excluded, 9, "3", "1")];
+        [(&canonical, 256, "32", "1"), (&included, 9, "3", "0"), (&excluded, 9, "3", "1")];
     for (source, budget, window, last) in traces {
         let window = ("recent-window", window);
         let decay = |parameters: &'static [(&'static str, &'static str)], window| [parameters, &[window]].concat();

@@ -17,7 +17,9 @@
 //! Conversely every such assignment is a policy: of the positions admitted by the end of step `t`,
 //! exactly `n(t)` have been taken by events up to then, all distinct, which leaves no more than the
 //! budget. So policies of this kind and assignments are the same things at the same cost, and the
-//! cheapest assignment is the optimum. Revisable bounds (`oracle`) retain at least as much.
+//! cheapest assignment is the optimum. Where a layer attends through a window, a position that has
+//! left it costs nothing, and an event that takes it stands for an eviction that is not needed.
+//! Revisable bounds (`oracle`) retain at least as much.
 //!
 //! On `decode-4096` the two agree to six decimals. Above its even noise stand four sinks, a band of
 //! 64 neighbours and 32 heavy hitters, and all its redraws name no more than 256 of those, so that a

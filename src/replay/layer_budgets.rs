@@ -166,7 +166,7 @@ mod tests {
 
     fn cache(index: usize, count: usize) -> CachePlan {
         let label = StreamLabel { layer: index as u32, head: Head::Number(0) };
-        CachePlan { label, streams: vec![index], place: LayerPlace { index, count } }
+        CachePlan { label, streams: vec![index], place: LayerPlace { index, count }, window: None }
     }
 
     fn dealt(budgets: &LayerBudgets, budget: usize, layers: usize, floor: usize) -> Vec<usize> {
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn a_pyramid_is_that_of_pyramidkv_but_for_the_rounding() {
         for (layer, budget) in dealt(&parsed("pyramid:4"), 128, 30, 1).into_iter().enumerate() {
-            let floored = layer_budget(128, LayerPlace { index: layer, count: 30 }, 4, 0);
+            let floored = layer_budget(128, LayerPlace { index: layer, count: 30 }, 4.0, 0);
             assert!(budget == floored || budget == floored + 1, "layer {layer}: {budget} beside {floored}");
         }
     }
