@@ -1,14 +1,30 @@
 //! Minimum-cost assignment of lines to columns, by shortest augmenting paths.
 //!
-//! Lines come in order of length and each takes a column of its own within its length; no line is
-//! longer than a later one. The method is the Hungarian one in the form of Jonker and Volgenant
-//! (1987): lines are added one by one, and each looks for the cheapest chain of lines that move on
-//! to another column, by Dijkstra's algorithm over reduced costs.
+//! Lines come in order of length and each takes a column of its own within its length. The method
+//! is the Hungarian one in the form of Jonker and Volgenant (1987): lines are added one by one, and
+//! each looks for the cheapest chain of lines that move on to another column, by Dijkstra's
+//! algorithm over reduced costs. Most of a line's columns are far from any cheapest chain, and a
+//! line remembers the [near](nearby) ones; that makes it fast and changes no result.
 
-/// The column of each line, at the least total cost. Line `i` may take columns below its length.
+mod nearby;
+mod search;
+#[cfg(test)]
+mod tests;
+
+use nearby::Nearby;
+use search::Search;
+
+/// Bytes that a line takes, besides its costs.
+pub(super) const LINE_BYTES: usize = nearby::BYTES + 64;
+
+/// No line.
+const NONE: u32 = u32::MAX;
+
+/// The column of each line, at the least total cost. A line may take the columns that it has costs
+/// for.
 ///
-/// Lengths must not fall, and line `i` must be longer than `i`. Of equal assignments it always
-/// finds the same.
+/// No line may be longer than a later one, and line `i` must be longer than `i`. Of equal
+/// assignments it always finds the same.
 pub(super) fn assign(lines: &[&[f64]]) -> Vec<usize> {
     let columns = lines.last().map_or(0, |line| line.len());
     let mut matching = Matching::new(lines, columns);
@@ -16,30 +32,19 @@ pub(super) fn assign(lines: &[&[f64]]) -> Vec<usize> {
     matching.column_of
 }
 
-/// No line.
-const NONE: u32 = u32::MAX;
-
 /// A cheapest matching of the lines so far, with prices that prove it: no reduced cost
-/// `cost - line price - column price` is negative, and those of matched pairs are zero.
+/// `cost - line price - column price` is negative, and those of matched pairs are zero. Prices of
+/// columns only ever fall.
 struct Matching<'a> {
     lines: &'a [&'a [f64]],
     line_price: Vec<f64>,
     column_price: Vec<f64>,
     column_of: Vec<usize>,
     line_of: Vec<u32>,
+    nearby: Vec<Nearby>,
     search: Search,
-}
-
-/// The state of one search, over columns.
-struct Search {
-    /// The cheapest way found so far to each open column; infinite where the column is done.
-    distance: Vec<f64>,
-    /// The price of each open column; minus infinity where the column is done, so that no way leads there.
-    price: Vec<f64>,
-    /// The line before each column on that way.
-    from: Vec<u32>,
-    /// Columns done, with their distances, in order.
-    done: Vec<(usize, f64)>,
+    /// Reduced costs of one line.
+    reduced: Vec<f64>,
 }
 
 impl<'a> Matching<'a> {
@@ -50,24 +55,20 @@ impl<'a> Matching<'a> {
             column_price: vec![0.0; columns],
             column_of: vec![usize::MAX; lines.len()],
             line_of: vec![NONE; columns],
-            search: Search {
-                distance: vec![f64::INFINITY; columns],
-                price: vec![0.0; columns],
-                from: vec![NONE; columns],
-                done: Vec::new(),
-            },
+            nearby: vec![Nearby::default(); lines.len()],
+            search: Search::new(columns),
+            reduced: Vec::with_capacity(columns),
         }
     }
 
     /// Matches one more line along the cheapest chain.
     fn add(&mut self, new: usize) {
-        let width = self.lines[new].len();
-        self.search.reset(&self.column_price[..width]);
+        self.search.restart();
         let (mut line, mut travelled) = (new, 0.0);
         let free = loop {
-            let offset = travelled - self.line_price[line];
-            let nearest = self.search.relax(self.lines[line], offset, line as u32, &self.line_of[..width]);
-            travelled = self.search.distance[nearest];
+            self.look_from(line, travelled);
+            let nearest = self.search.nearest();
+            travelled = self.search.distance(nearest);
             if self.line_of[nearest] == NONE {
                 break nearest;
             }
@@ -78,10 +79,44 @@ impl<'a> Matching<'a> {
         self.flip(new, free);
     }
 
+    /// Offers the search the columns of a line that lie within its reach.
+    fn look_from(&mut self, line: usize, travelled: f64) {
+        let reach = self.search.reach() - travelled;
+        if self.nearby[line].holds_all_within(reach, self.line_price[line]) {
+            self.look_near(line, travelled);
+        } else {
+            self.look_everywhere(line, travelled);
+        }
+    }
+
+    fn look_near(&mut self, line: usize, travelled: f64) {
+        let (offset, price) = (travelled - self.line_price[line], self.line_price[line]);
+        for entry in &self.nearby[line].entries {
+            if self.nearby[line].least_now(entry, price) >= self.search.reach() - travelled {
+                break;
+            }
+            let column = entry.column as usize;
+            let way = offset + (entry.cost - self.column_price[column]);
+            self.search.offer(column, way, line as u32, self.line_of[column] == NONE);
+        }
+    }
+
+    /// Looks at all columns of a line, and notes those that are near at present.
+    fn look_everywhere(&mut self, line: usize, travelled: f64) {
+        let (costs, price) = (self.lines[line], self.line_price[line]);
+        self.reduced.clear();
+        self.reduced
+            .extend(costs.iter().zip(&self.column_price).map(|(cost, column_price)| cost - column_price - price));
+        for (column, reduced) in self.reduced.iter().enumerate() {
+            self.search.offer(column, travelled + reduced, line as u32, self.line_of[column] == NONE);
+        }
+        self.nearby[line].note(costs, &self.reduced, price);
+    }
+
     /// Keeps matched pairs tight and reduced costs from falling below zero.
     fn reprice(&mut self, new: usize, travelled: f64) {
         self.line_price[new] += travelled;
-        for (column, distance) in &self.search.done {
+        for (column, distance) in self.search.closed() {
             let gain = travelled - distance;
             self.column_price[*column] -= gain;
             self.line_price[self.line_of[*column] as usize] += gain;
@@ -92,46 +127,13 @@ impl<'a> Matching<'a> {
     fn flip(&mut self, new: usize, free: usize) {
         let mut column = free;
         loop {
-            let line = self.search.from[column] as usize;
-            self.line_of[column] = line as u32;
-            let left = std::mem::replace(&mut self.column_of[line], column);
-            if line == new {
+            let line = self.search.line_before(column);
+            self.line_of[column] = line;
+            let left = std::mem::replace(&mut self.column_of[line as usize], column);
+            if line as usize == new {
                 return;
             }
             column = left;
         }
-    }
-}
-
-impl Search {
-    fn reset(&mut self, prices: &[f64]) {
-        self.done.clear();
-        self.distance[..prices.len()].fill(f64::INFINITY);
-        self.price[..prices.len()].copy_from_slice(prices);
-    }
-
-    fn close(&mut self, column: usize) {
-        self.done.push((column, self.distance[column]));
-        self.distance[column] = f64::INFINITY;
-        self.price[column] = f64::NEG_INFINITY;
-    }
-
-    /// Looks from a line at all columns, and returns the nearest open one, a free one where some are
-    /// equally near.
-    fn relax(&mut self, costs: &[f64], offset: f64, line: u32, line_of: &[u32]) -> usize {
-        let columns = self.distance.iter_mut().zip(&mut self.from).zip(&self.price);
-        for (((distance, from), price), cost) in columns.zip(costs) {
-            let way = offset + (cost - price);
-            if way < *distance {
-                *distance = way;
-                *from = line;
-            }
-        }
-        let open = &self.distance[..line_of.len()];
-        let least = open.iter().copied().fold(f64::INFINITY, f64::min);
-        let near = |column: &usize| open[*column] == least;
-        let mut nearest = (0..open.len()).filter(near);
-        let first = nearest.next().expect("there are more columns than lines");
-        if line_of[first] == NONE { first } else { nearest.find(|column| line_of[*column] == NONE).unwrap_or(first) }
     }
 }

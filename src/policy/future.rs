@@ -34,17 +34,17 @@ pub struct Future {
 }
 
 impl Future {
-    /// Counts a row that lies ahead.
-    pub(crate) fn foresee(&mut self, row: &[f32]) {
+    /// Counts a row that lies ahead, from a position on: what is before it has left the layer's window.
+    pub(crate) fn foresee(&mut self, row: &[f32], from: Position) {
         self.to_come.resize(self.to_come.len().max(row.len()), Mass::default());
-        for (mass, weight) in self.to_come.iter_mut().zip(row) {
+        for (mass, weight) in self.to_come.iter_mut().zip(row).skip(from.index()) {
             mass.0 = mass.0.saturating_add(Mass::of(*weight).0);
         }
     }
 
-    /// Leaves a row of `step` behind.
-    pub(crate) fn pass(&mut self, row: &[f32]) {
-        for (mass, weight) in self.to_come.iter_mut().zip(row) {
+    /// Leaves a row behind, from the same position on.
+    pub(crate) fn pass(&mut self, row: &[f32], from: Position) {
+        for (mass, weight) in self.to_come.iter_mut().zip(row).skip(from.index()) {
             mass.0 = mass.0.saturating_sub(Mass::of(*weight).0);
         }
     }
@@ -147,5 +147,9 @@ impl Policy for Scheduled {
 
     fn slot_bytes(&self) -> usize {
         size_of::<u32>()
+    }
+
+    fn fixed_bytes(&self) -> usize {
+        self.schedule.leaves.len() * size_of::<Position>()
     }
 }

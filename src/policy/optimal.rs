@@ -17,20 +17,25 @@
 //! Conversely every such assignment is a policy: of the positions admitted by the end of step `t`,
 //! exactly `n(t)` have been taken by events up to then, all distinct, which leaves no more than the
 //! budget. So policies of this kind and assignments are the same things at the same cost, and the
-//! cheapest assignment is the optimum. Revisable bounds (`oracle`) retain at least as much.
+//! cheapest assignment is the optimum. Where a layer attends through a window, a position that has
+//! left it costs nothing, and an event that takes it stands for an eviction that is not needed.
+//! Revisable bounds (`oracle`) retain at least as much.
 //!
-//! On `decode-4096` the two agree to six decimals: beyond sinks and a band of neighbours its
-//! attention is 32 heavy hitters and even noise, and a budget of 256 or more has room for the few
-//! positions that will yet matter in time, so that the plan holds in each row nearly the row's own
-//! heaviest positions, and what it misses is noise against noise.
+//! On `decode-4096` the two agree to six decimals. Above its even noise stand four sinks, a band of
+//! 64 neighbours and 32 heavy hitters, and all its redraws name no more than 256 of those, so that a
+//! budget of 256 always has room for everything that is or will be above the noise; and which of the
+//! other positions fill the rest does not matter, since all receive the same.
 //! *Paper.* None; Belady's optimum for weights instead of hits.
 //! *Parameters.* None. Among plans of equal cost one is taken, always the same.
 //! *Cost.* One f64 for each eviction and position it could take: about 4 `T^2` bytes for `T`
-//! positions; time between quadratic and cubic.
+//! positions; time between quadratic and cubic. The stream is read twice before the replay.
 
-use super::assignment::assign;
+use super::assignment::{LINE_BYTES, assign};
 use super::future::{Evictions, Future, Planner, Schedule};
 use crate::position::Position;
+
+/// Bytes for each position that do not depend on the evictions.
+const POSITION_BYTES: u128 = 128;
 
 /// Plans the best evictions.
 pub struct Optimal {
@@ -47,11 +52,12 @@ impl Optimal {
         Optimal { evictions, costs: Vec::new(), events: Vec::new() }
     }
 
-    /// Bytes needed for a stream over so many positions: the costs, and 64 bytes for each position.
+    /// Bytes needed for a stream over so many positions: the costs, and what the assignment keeps.
     pub fn bytes(positions: usize, budget: usize) -> u64 {
         let [positions, first] = [positions, budget.min(positions)].map(|count| count as u128);
         let costs = (positions * (positions + 1) - first * (first + 1)) / 2 * size_of::<f64>() as u128;
-        u64::try_from(costs + 64 * positions).unwrap_or(u64::MAX)
+        let bytes = costs + (positions - first) * LINE_BYTES as u128 + positions * POSITION_BYTES;
+        u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 }
 

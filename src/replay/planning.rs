@@ -35,7 +35,7 @@ pub fn planning_bytes(source: &dyn Source, cache: &CachePlan, lane: &LanePlan, o
     let Make::Future { bytes, .. } = lane.entry.make else { return 0 };
     let info = source.info();
     let rows = cache.streams.iter().map(|stream| info.streams[*stream].rows).max().unwrap_or(0);
-    let positions = info.self_attention.positions_of(rows.min(options.steps.unwrap_or(usize::MAX)));
+    let positions = info.first_position.index() + rows.min(options.steps.unwrap_or(usize::MAX));
     let setting = lane.setting_on(cache, &options.layer_budgets);
     let budget = setting.map_or(0, |setting| setting.budget);
     bytes(positions, budget).saturating_add((size_of::<u128>() * positions) as u64)
@@ -89,16 +89,27 @@ fn plan(source: &dyn Source, cache: &CachePlan, lane: &LanePlan, options: &Optio
     let Make::Future { plan, .. } = lane.entry.make else { return Ok(Schedule::default()) };
     let setting = lane.setting_on(cache, &options.layer_budgets).map_err(Error::usage)?;
     let mut future = Future::default();
-    for_each_step(source, cache, options, |block, step| rows(block, step).for_each(|row| future.foresee(row)))?;
-    // A prompt that is cut down at once is cut after its last row.
-    let from = Position(options.block_prompt.0.saturating_sub(1));
-    let mut planner = plan(Evictions { budget: setting.budget, from });
     for_each_step(source, cache, options, |block, step| {
-        rows(block, step).for_each(|row| future.pass(row));
-        future.stand_after(block.position(step));
+        let from = first_in_window(cache, block.position(step));
+        rows(block, step).for_each(|row| future.foresee(row, from));
+    })?;
+    // A prompt that is cut down at once is cut after its last row.
+    let cut = Position(options.block_prompt.0.saturating_sub(1));
+    let mut planner = plan(Evictions { budget: setting.budget, from: cut });
+    for_each_step(source, cache, options, |block, step| {
+        let position = block.position(step);
+        rows(block, step).for_each(|row| future.pass(row, first_in_window(cache, position)));
+        future.stand_after(position);
         planner.after(&future);
     })?;
     Ok(planner.schedule())
+}
+
+/// The first position that the row of a step attends to in its layer: what is before it has left the
+/// cache by itself, whatever was planned.
+fn first_in_window(cache: &CachePlan, step: Position) -> Position {
+    let first = cache.window.map_or(0, |window| (step.index() + 1).saturating_sub(window));
+    Position(first as u32)
 }
 
 /// The rows of a step that will be measured: none where there is no information.
