@@ -7,6 +7,7 @@
 use kvsim::policy::parameter::PARAMETERS;
 use kvsim::policy::table::find;
 use kvsim::replay::{CachePlan, LanePlan, NoObserver, Options, Tally, caches_of, replay};
+use kvsim::trace::options::ReadOptions;
 use kvsim::trace::{Source, formats};
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -18,7 +19,7 @@ fn recording() -> Option<Box<dyn Source>> {
         return None;
     };
     let path = PathBuf::from(shared).join("traces/smollm2-prose-2048.safetensors");
-    Some(formats::open(path.as_os_str()).expect("the recording opens"))
+    Some(formats::open(path.as_os_str(), &ReadOptions::default()).expect("the recording opens"))
 }
 
 /// A lane by name, with parameters as they are written on the command line.
@@ -106,7 +107,7 @@ fn dropping_half_saw_tooths_and_dropping_one_does_not() {
 
 #[test]
 fn decay_meets_h2o_scissorhands_and_tova_at_its_ends() {
-    let source = formats::open(OsStr::new("decode-4096")).expect("built in");
+    let source = formats::open(OsStr::new("decode-4096"), &ReadOptions::default()).expect("built in");
     let twins = [
         (lane("h2o", 512, &[]), lane("decay", 512, &[("gamma", "1")])),
         (lane("scissorhands", 512, &[]), lane("decay", 512, &[("gamma", "1"), ("signal", "vote")])),
@@ -134,7 +135,7 @@ fn the_bounds_that_know_the_future_retain_what_they_should() {
 
 #[test]
 fn the_optimum_of_the_canonical_trace_is_what_it_should_be() {
-    let source = formats::open(OsStr::new("decode-4096")).expect("built in");
+    let source = formats::open(OsStr::new("decode-4096"), &ReadOptions::default()).expect("built in");
     let expected = [(256, 0.961786), (512, 0.969244), (1024, 0.979828)];
     let lanes: Vec<LanePlan> =
         expected.iter().flat_map(|(budget, _)| ["optimal", "oracle"].map(|bound| lane(bound, *budget, &[]))).collect();

@@ -24,6 +24,8 @@ pub fn setting_of(lane: &LanePlan) -> Setting {
             Value::Count(seed) if name == "seed" => setting.seed = seed as u32,
             Value::Count(count) => setting = setting.with(parameter.vector_key, count),
             Value::Real(real) => setting = setting.with(parameter.vector_key, real),
+            Value::Word(word) => setting = setting.with(parameter.vector_key, word),
+            Value::Share(share) => setting = setting.with(parameter.vector_key, share.to_string()),
         }
     }
     setting
@@ -40,7 +42,12 @@ pub fn assert_agree(
     let (tally, records) = logged(&trace(kind, rows), std::slice::from_ref(lane), options).remove(0);
     let renormalized = options.view == ViewKind::Renormalized;
     let setting = setting_of(lane);
-    let wanted = reference::replay(rows, kind_of(kind), &setting, options.heavy_hitters, renormalized);
+    let k = options.heavy_hitters;
+    let wanted = if lane.entry.is_coupled() {
+        reference::replay_cross_layer(std::slice::from_ref(rows), kind_of(kind), &setting, k, renormalized).remove(0)
+    } else {
+        reference::replay(rows, kind_of(kind), &setting, k, renormalized)
+    };
     if !lane.entry.is_bound() {
         assert_same_steps(lane, &records, &wanted);
         assert_same_counts(lane, &tally, &wanted);
@@ -69,8 +76,9 @@ fn assert_same_steps(lane: &LanePlan, records: &[StepRecord], wanted: &reference
     }
 }
 
+/// Fails unless both count the same evictions.
 #[track_caller]
-fn assert_same_counts(lane: &LanePlan, tally: &Tally, wanted: &reference::Outcome) {
+pub fn assert_same_counts(lane: &LanePlan, tally: &Tally, wanted: &reference::Outcome) {
     let measured = || wanted.steps.iter().filter_map(|step| step.measured.as_ref());
     let found = [tally.eviction_calls, tally.evicted, tally.peak_kept, tally.kept_sum, tally.peak_misses];
     let kept: usize = wanted.steps.iter().map(|step| step.kept.len()).sum();
@@ -80,8 +88,9 @@ fn assert_same_counts(lane: &LanePlan, tally: &Tally, wanted: &reference::Outcom
     assert_eq!(found, wanted, "{}: eviction calls, evicted, peak kept, kept sum, peak misses", lane.entry.name);
 }
 
+/// Fails unless both measured the same rows and masses.
 #[track_caller]
-fn assert_same_sums(lane: &LanePlan, tally: &Tally, wanted: &reference::Outcome) {
+pub fn assert_same_sums(lane: &LanePlan, tally: &Tally, wanted: &reference::Outcome) {
     let measured = || wanted.steps.iter().filter_map(|step| step.measured.as_ref());
     let late = || measured().filter(|row| row.after_first_eviction);
     let counts = [tally.steps, tally.skipped_rows, tally.rows, tally.rows_full, tally.broken_rows];

@@ -24,7 +24,6 @@ const fn stubborn(name: &'static str, make: fn(&Setting) -> Box<dyn Policy>) -> 
         summary: "does as it likes",
         paper: None,
         parameters: &[],
-        by_default: false,
         budgeted: true,
         check: anything_goes,
         cache_budget: as_given,

@@ -1,13 +1,13 @@
 //! What holds for every policy of the table on any trace, and the engine against the reference.
 
-use crate::agree::assert_agree;
+use crate::agree::{assert_agree, assert_same_counts, assert_same_sums, kind_of, setting_of};
 use crate::common::files::{Folder, json_lines};
-use crate::common::lanes::{logged, tallies, trace, victims};
+use crate::common::lanes::{logged, open, tallies, trace, victims};
+use crate::reference::replay_cross_layer;
 use kvsim::policy::parameter::{Kind, Parameter, RECENT_WINDOW, SINKS, Value};
 use kvsim::policy::table::{POLICIES, PolicyEntry};
 use kvsim::replay::{LanePlan, Options, StepRecord, ViewKind};
 use kvsim::trace::SelfAttention;
-use kvsim::trace::formats;
 use kvsim::trace::memory::{MemoryTrace, Rows};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -27,6 +27,11 @@ fn any_trace(most_rows: usize) -> impl Strategy<Value = Drawn> {
     (select(&[SelfAttention::Excluded, SelfAttention::Included][..]), 1..=most_rows)
         .prop_flat_map(|(kind, count)| (Just(kind), (0..count).map(any_row).collect::<Vec<_>>()))
         .prop_map(|(kind, rows)| Drawn { kind, rows })
+}
+
+/// So many rows, of either kind.
+fn any_row_of(rows: usize) -> impl Strategy<Value = Rows> {
+    (0..rows).map(any_row).collect::<Vec<_>>()
 }
 
 /// Row `index` has one weight more than its index, whichever the kind.
@@ -69,6 +74,8 @@ fn small_value(parameter: &Parameter, draw: usize) -> Value {
     match parameter.kind {
         Kind::Count { least, odd: true } => Value::Count((least + draw) | 1),
         Kind::Count { least, odd: false } => Value::Count(least + draw),
+        Kind::Word(words) => Value::Word(words[draw % words.len()]),
+        Kind::CountOrShare => parameter.parse(["1", "3", "30%", "100%"][draw]).expect("a count or a share"),
         Kind::Real { least, most } => Value::Real(least + (most - least).min(4.0) * draw as f64 / 4.0),
     }
 }
@@ -192,6 +199,26 @@ proptest! {
     }
 
     #[test]
+    fn layers_that_share_one_state_agree_with_the_reference(
+        first in any_trace(40), others in prop::collection::vec(any_row_of(40), 2), budget in 1..16_usize, draws in any_draws(),
+    ) {
+        let streams: Vec<Rows> = [vec![first.rows.clone()], others.iter().map(|rows| rows[..first.rows.len()].to_vec()).collect()].concat();
+        let mut source = MemoryTrace::new("layers", first.kind);
+        for (layer, rows) in (0..).zip(&streams) {
+            source = source.with_stream(layer, "0", rows.clone()).expect("another layer");
+        }
+        let coupled: Vec<LanePlan> = lanes_from(budget, draws).into_iter().filter(|lane| lane.entry.is_coupled()).collect();
+        let found = tallies(&source, &coupled, &options(ViewKind::Raw, 2));
+        for (at, lane) in coupled.iter().enumerate() {
+            let wanted = replay_cross_layer(&streams, kind_of(first.kind), &setting_of(lane), 3, false);
+            for (found, wanted) in found.iter().zip(&wanted) {
+                assert_same_counts(lane, &found[at], wanted);
+                assert_same_sums(lane, &found[at], wanted);
+            }
+        }
+    }
+
+    #[test]
     fn lanes_together_equal_lanes_alone(drawn in any_trace(40), budget in 1..16_usize, draws in any_draws()) {
         let source = trace(drawn.kind, &drawn.rows);
         let lanes = lanes_from(budget, draws);
@@ -216,21 +243,20 @@ proptest! {
 
     #[test]
     fn a_trace_cut_short_is_a_prefix(
-        drawn in any_trace(40), budget in 1..16_usize, cut in 0..40_usize, draws in any_draws(),
+        drawn in any_trace(40), budget in 1..16_usize, cut in 1..40_usize, draws in any_draws(),
     ) {
         let source = trace(drawn.kind, &drawn.rows);
         let lanes = lanes_from(budget, draws);
-        let whole = logged(&source, &lanes, &options(ViewKind::Raw, 1));
         let short = Options { steps: Some(cut), ..options(ViewKind::Raw, 1) };
         let shorter_file = trace(drawn.kind, &drawn.rows[..cut.min(drawn.rows.len())].to_vec());
         let by_file = tallies(&shorter_file, &lanes, &options(ViewKind::Raw, 1)).remove(0);
         let by_option = tallies(&source, &lanes, &short).remove(0);
         prop_assert_eq!(&by_option, &by_file);
-        if cut > 0 {
-            let records = logged(&source, &lanes, &short).into_iter().map(|(_, records)| records);
-            for (lane, (whole, cut_records)) in lanes.iter().zip(whole.iter().zip(records)) {
-                prop_assert_eq!(&whole.1[..cut_records.len()], &cut_records[..], "{}", lane.entry.name);
-            }
+        let policies = policies_of(&lanes);
+        let whole = logged(&source, &policies, &options(ViewKind::Raw, 1));
+        let part = logged(&source, &policies, &short);
+        for (lane, ((_, whole), (_, part))) in policies.iter().zip(whole.iter().zip(&part)) {
+            prop_assert_eq!(&whole[..part.len()], &part[..], "{}", lane.entry.name);
         }
     }
 
@@ -241,7 +267,7 @@ proptest! {
         let header = format!("{{\"kvsim\":1,\"self\":\"{}\"}}\n", drawn.kind.word());
         let text = header + &json_lines(drawn.kind.first_step().0 as usize, &drawn.rows);
         let folder = Folder::new();
-        let source = formats::open(folder.write("drawn.jsonl", text).as_ref()).expect("a sound trace");
+        let source = open(folder.write("drawn.jsonl", text));
         let lanes = lanes_from(budget, draws);
         let in_memory: MemoryTrace = trace(drawn.kind, &drawn.rows);
         let [written, held] = [&*source, &in_memory].map(|source| tallies(source, &lanes, &options(ViewKind::Raw, 1)));

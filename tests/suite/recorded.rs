@@ -2,11 +2,11 @@
 
 use crate::agree::assert_agree;
 use crate::common::files::package;
-use crate::common::lanes::{lane, mass_and_recall, read_rows, tallies};
+use crate::common::lanes::{lane, mass_and_recall, open, read_rows, tallies};
 use crate::common::{assert_near, shared};
 use kvsim::policy::table::POLICIES;
 use kvsim::replay::{LanePlan, Options, Tally};
-use kvsim::trace::{Source, formats};
+use kvsim::trace::Source;
 
 const LARGE: &str = "smollm2-prose-2048.safetensors";
 const SMALL: &str = "traces/smollm2-prose-512.safetensors";
@@ -44,11 +44,11 @@ const TAILS: &[(&str, &str, Parameters, [[f64; 3]; 2])] = &[
 ];
 
 fn large() -> Option<Box<dyn Source>> {
-    Some(formats::open(shared::trace(LARGE)?.as_os_str()).expect("a sound trace"))
+    Some(open(shared::trace(LARGE)?))
 }
 
 fn small() -> Box<dyn Source> {
-    formats::open(package(SMALL).as_os_str()).expect("a sound trace")
+    open(package(SMALL))
 }
 
 fn index_of(source: &dyn Source, stream: &str) -> usize {

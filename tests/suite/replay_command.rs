@@ -11,7 +11,7 @@ const SMALL: &str = "traces/smollm2-prose-512.safetensors";
 /// Columns of the CSV report around those of the parameters.
 const KEYS: &str = "trace,layer,head,policy,budget,budget_share,view,heavy_hitters";
 const FIGURES: &str = "steps,retained_mass,retained_mass_full,heavy_recall,pivotal_hit_rate,peak_miss_rate,\
-    broken_row_rate,row_mass,min_step_mass,worst_retained_mass,worst_stream,skipped_rows,eviction_calls,evicted,\
+    broken_row_rate,row_mass,min_step_mass,worst_retained_mass,worst_stream,skipped_rows,prompt_steps,eviction_calls,evicted,\
     expired,mean_kept,peak_kept,state_bytes,retained_mass_sum,rows,retained_mass_full_sum,rows_full,row_mass_sum,\
     heavy_hits,heavy_possible,pivotal_hits,pivotal_possible,peak_misses,broken_rows,kept_sum";
 const FIRST_PARAMETERS: &str = "recent_window,sinks,obs_window,pool_kernel,pyramid_ratio,seed";
@@ -56,7 +56,7 @@ fn equal_lanes_appear_once_and_so_does_full() {
 #[test]
 fn without_a_word_every_default_policy_runs_on_the_canonical_trace_at_512() {
     let report = Csv::parse(&kvsim(&["replay"]).report());
-    let names: Vec<&str> = POLICIES.iter().filter(|entry| entry.by_default).map(|entry| entry.name).collect();
+    let names: Vec<&str> = POLICIES.iter().filter(|entry| entry.runs_by_default()).map(|entry| entry.name).collect();
     assert_eq!(report.column("policy"), names.join(" "));
     assert!((0..report.len()).all(|row| report.text(row, "trace") == "decode-4096"));
     assert!((0..report.len()).all(|row| ["", "512"].contains(&report.text(row, "budget"))));

@@ -2,10 +2,9 @@
 
 use crate::common::assert_near;
 use crate::common::files::Folder;
-use crate::common::lanes::{canonical, lane, logged, mass_and_recall, read_rows, tallies_of_one, victims};
+use crate::common::lanes::{canonical, lane, logged, mass_and_recall, open, read_rows, tallies_of_one, victims};
 use crate::reference;
 use kvsim::replay::{LanePlan, Options};
-use kvsim::trace::formats;
 use kvsim::trace::safetensors::{StoredType, write};
 
 const BUDGETS: [usize; 3] = [256, 512, 1024];
@@ -150,7 +149,7 @@ fn a_stored_trace_reads_back_rounded_to_its_type_and_no_further() {
     for (dtype, rounded) in stored {
         let mut bytes = Vec::new();
         write(&canonical(), dtype, &mut bytes, &|_| ()).expect("memory takes it");
-        let source = formats::open(folder.write("stored.safetensors", bytes).as_ref()).expect("a sound trace");
+        let source = open(folder.write("stored.safetensors", bytes));
         let read = read_rows(&*source, 0);
         let same = |(a, b): (&Option<Vec<f32>>, &Option<Vec<f32>>)| {
             let (a, b) = (a.as_ref().expect("attention"), b.as_ref().expect("attention"));

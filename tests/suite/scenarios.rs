@@ -3,12 +3,11 @@
 use crate::agree::assert_agree;
 use crate::common::assert_near;
 use crate::common::files::{Folder, header, safetensors, tensor};
-use crate::common::lanes::{kept_at_the_end, lane, logged, mass_and_recall, read_rows, rows_of, trace, victims};
+use crate::common::lanes::{kept_at_the_end, lane, logged, mass_and_recall, open, read_rows, rows_of, trace, victims};
 use kvsim::policy::table::Make;
 use kvsim::position::{Position, Slot};
 use kvsim::replay::{Cache, LanePlan, Options, ViewKind};
 use kvsim::trace::SelfAttention::{self, Excluded, Included};
-use kvsim::trace::formats;
 use kvsim::trace::memory::Rows;
 use kvsim::trace::safetensors::{StoredType, write};
 
@@ -36,12 +35,13 @@ fn top(heavy_hitters: usize) -> Options {
     Options { heavy_hitters, ..Options::default() }
 }
 
-/// Every policy and bound, with nothing but the newest position out of reach where it has a window.
+/// Every policy and bound, with one position out of reach where it has a window or sinks, and one
+/// that goes at a time.
 fn every_lane(budget: usize) -> Vec<LanePlan> {
     kvsim::policy::table::POLICIES
         .iter()
         .map(|entry| {
-            let small: Vec<(&str, usize)> = [("recent-window", 1), ("sinks", 1)]
+            let small: Vec<(&str, usize)> = [("recent-window", 1), ("sinks", 1), ("drop", 1)]
                 .into_iter()
                 .filter(|(name, _)| entry.parameters.iter().any(|(parameter, _)| parameter.name == *name))
                 .collect();
@@ -189,7 +189,7 @@ fn a_third_is_above_an_even_share_of_three_or_not_as_it_is_stored() {
     for (dtype, votes) in [(StoredType::F32, 1.0), (StoredType::F16, 0.0), (StoredType::Bf16, 1.0)] {
         let mut bytes = Vec::new();
         write(&trace(Excluded, &rows), dtype, &mut bytes, &|_| ()).expect("memory takes it");
-        let stored = formats::open(folder.write("thirds.safetensors", bytes).as_ref()).expect("a sound trace");
+        let stored = open(folder.write("thirds.safetensors", bytes));
         let row = read_rows(&*stored, 0).remove(2).expect("attention");
         let mut cache = cache_of(&lane("scissorhands", 3, &[("recent-window", 1)]), 3);
         cache.observe(&row, 3);
@@ -227,7 +227,7 @@ fn positions_leave_a_trace_of_several_layers_by_their_share() {
     text["__metadata__"]["num_layers"] = "4".into();
     let bytes = safetensors(&text.to_string(), &1.0_f32.to_le_bytes());
     let folder = Folder::new();
-    let source = formats::open(folder.write("layer.safetensors", bytes).as_ref()).expect("a sound trace");
+    let source = open(folder.write("layer.safetensors", bytes));
     let (tally, _) = logged(&*source, &[lane("pyramidkv", 128, &[])], &top(2)).remove(0);
     assert_eq!(tally.budget_sum, 102, "layer 2 of 4 at an average of 128");
 }

@@ -5,14 +5,22 @@ use kvsim::policy::parameter::PARAMETERS;
 use kvsim::policy::table::find;
 use kvsim::replay::{CachePlan, LanePlan, NoObserver, Observer, Options, StepRecord, Tally, caches_of, replay};
 use kvsim::trace::memory::{MemoryTrace, Rows};
+use kvsim::trace::options::ReadOptions;
 use kvsim::trace::spec::{DEFAULT_TRACE, MixtureSpec};
 use kvsim::trace::synthetic::SyntheticTrace;
-use kvsim::trace::{RowBlock, SelfAttention, Source};
+use kvsim::trace::{RowBlock, SelfAttention, Source, formats};
+use std::ffi::OsStr;
 use std::sync::Mutex;
 
 /// The canonical trace.
 pub fn canonical() -> SyntheticTrace {
     SyntheticTrace::new(MixtureSpec::built_in(DEFAULT_TRACE).expect("it is built in"))
+}
+
+/// Opens a trace with nothing said that its file does not say.
+#[track_caller]
+pub fn open(path: impl AsRef<OsStr>) -> Box<dyn Source> {
+    formats::open(path.as_ref(), &ReadOptions::default()).expect("a sound trace")
 }
 
 /// A trace of one stream.
