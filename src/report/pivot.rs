@@ -5,6 +5,7 @@
 
 use super::column::{Better, Role, find};
 use super::text_table::TextTable;
+use crate::policy::parameter::PARAMETERS;
 use crate::policy::table;
 
 /// Results read from CSV: lines of text by column name.
@@ -192,11 +193,11 @@ impl<'a> Pivot<'a> {
         Ok(true)
     }
 
-    /// Whether two rows tell policies apart and nothing else, or no policies at all.
+    /// Whether two rows differ in policy and parameters only, so that one can be better.
     fn are_alike(&self, a: usize, b: usize) -> bool {
-        let Some(policy) = self.plan.rows.iter().position(|name| name == "policy") else { return true };
-        let titles = self.row_titles[a].iter().zip(&self.row_titles[b]).enumerate();
-        titles.filter(|(column, _)| *column != policy).all(|(_, (a, b))| a == b)
+        let of_policy = |name: &str| name == "policy" || PARAMETERS.iter().any(|parameter| parameter.column == name);
+        let titles = self.plan.rows.iter().zip(self.row_titles[a].iter().zip(&self.row_titles[b]));
+        titles.filter(|(name, _)| !of_policy(name)).all(|(_, (a, b))| a == b)
     }
 
     fn competes(&self, row: usize) -> bool {
