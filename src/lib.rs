@@ -96,6 +96,7 @@
 //! # }
 //! ```
 
+pub mod analyze;
 pub mod decimal;
 pub mod error;
 pub mod inspect;

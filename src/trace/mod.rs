@@ -14,6 +14,7 @@ mod npy;
 mod npz;
 pub mod options;
 mod pickle;
+mod refusal;
 pub mod rng;
 mod row_block;
 pub mod safetensors;
@@ -24,6 +25,7 @@ mod storage;
 pub mod synthetic;
 
 pub use label::{Head, StreamLabel};
+pub use refusal::refuse_weights;
 pub use row_block::{Row, RowBlock};
 
 use crate::error::Result;
