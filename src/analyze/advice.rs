@@ -7,19 +7,24 @@
 //! at most, so that it tells whether a better policy is worth looking for. The answer is no finer than
 //! the sweep, which is why it says what it swept. Uses the engine; knows no rows.
 
+mod choice;
+
+pub use choice::Choice;
+
 use crate::error::Result;
 use crate::policy::parameter::{RECENT_WINDOW, Value};
 use crate::policy::table::{PolicyEntry, find};
 use crate::replay::{CachePlan, LanePlan, Observer, Options, Outcome, planning_bytes, replay};
 use crate::trace::Source;
+use choice::{Point, Points};
 use serde::Serialize;
 
 /// The policies that are swept.
 const POLICIES: [&str; 5] = ["h2o", "scissorhands", "tova", "snapkv", "streaming-llm"];
 
-/// The exact optimum takes time quadratic in the positions, for each cache and budget: up to this many
-/// squares in all it is worth the wait.
-const OPTIMAL_WORK: u64 = 1 << 27;
+/// The exact optimum takes time quadratic in the positions, for each cache and budget. Up to this many
+/// squares in all it is worth the wait, which is some seconds: 2,896 positions at 4 budgets.
+const OPTIMAL_WORK: u64 = 1 << 25;
 
 /// What to sweep, and how close to the best is enough.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,35 +76,12 @@ pub struct Advice {
     pub caches: usize,
     /// How much less retained mass than the best counts as enough.
     pub tolerance: f64,
-    /// What could have been retained at most: the name of the bound.
+    /// What could have been retained at most: `optimal`, or `oracle` where that takes too long.
     pub bound: &'static str,
     /// For each policy the smallest budget that is enough, and at it the smallest window that is.
     pub recommended: Vec<Choice>,
     /// For each policy and budget the smallest window that is enough there.
     pub at_budgets: Vec<Choice>,
-}
-
-/// The least of a sweep that is enough, and the best it is compared with.
-#[derive(Clone, Debug, Serialize)]
-pub struct Choice {
-    /// The policy.
-    pub policy: &'static str,
-    /// Its budget.
-    pub budget: usize,
-    /// Its recent window; absent where it has none.
-    pub recent_window: Option<usize>,
-    /// What it retains.
-    pub retained_mass: f64,
-    /// The best retained mass that was within reach.
-    pub best_retained_mass: f64,
-    /// The budget that does.
-    pub best_budget: usize,
-    /// The recent window that does; absent where there is none.
-    pub best_recent_window: Option<usize>,
-    /// What could have been retained at this budget at most.
-    pub bound: f64,
-    /// The retained mass over the bound; absent where the bound is 0.
-    pub headroom: Option<f64>,
 }
 
 /// Sweeps the caches of a trace.
@@ -158,15 +140,6 @@ impl Observer for Reporter<'_> {
     }
 }
 
-/// What one lane of the sweep retained.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Point {
-    policy: &'static str,
-    budget: usize,
-    window: Option<usize>,
-    retained: f64,
-}
-
 /// One point for each lane that measured a row, all caches combined.
 fn points(lanes: &[LanePlan], outcomes: &[Outcome]) -> Vec<Point> {
     let point = |(index, lane): (usize, &LanePlan)| {
@@ -177,44 +150,4 @@ fn points(lanes: &[LanePlan], outcomes: &[Outcome]) -> Vec<Point> {
         (rows > 0).then(|| Point { policy, budget: lane.budget.unwrap_or(0), window, retained: retained / rows as f64 })
     };
     lanes.iter().enumerate().filter_map(point).collect()
-}
-
-/// All points of a sweep.
-struct Points {
-    points: Vec<Point>,
-    bound: &'static str,
-    tolerance: f64,
-}
-
-impl Points {
-    fn at_budgets(&self, policy: &str, budgets: &[usize]) -> Vec<Choice> {
-        let at = |budget: &usize| self.choose(|point| point.policy == policy && point.budget == *budget);
-        budgets.iter().filter_map(at).collect()
-    }
-
-    /// The smallest budget, then window, that is enough among some points; `None` where there are none.
-    fn choose(&self, among: impl Fn(&Point) -> bool) -> Option<Choice> {
-        let points = || self.points.iter().filter(|point| among(point));
-        // The first of those that tie: the smallest budget and window.
-        let best = points().reduce(|best, next| if next.retained > best.retained { next } else { best })?;
-        let enough = points().filter(|point| point.retained >= best.retained - self.tolerance);
-        let least = enough.min_by_key(|point| (point.budget, point.window)).expect("the best is enough");
-        Some(self.choice(least, best))
-    }
-
-    fn choice(&self, least: &Point, best: &Point) -> Choice {
-        let is_bound = |point: &&Point| point.policy == self.bound && point.budget == least.budget;
-        let bound = self.points.iter().find(is_bound).expect("the bound runs at every budget").retained;
-        Choice {
-            policy: least.policy,
-            budget: least.budget,
-            recent_window: least.window,
-            retained_mass: least.retained,
-            best_retained_mass: best.retained,
-            best_budget: best.budget,
-            best_recent_window: best.window,
-            bound,
-            headroom: (bound > 0.0).then(|| least.retained / bound),
-        }
-    }
 }

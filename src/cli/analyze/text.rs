@@ -19,8 +19,8 @@ pub fn text(info: &TraceInfo, analysis: &Analysis) -> String {
 }
 
 fn head(info: &TraceInfo, analysis: &Analysis) -> String {
-    let (kind, positions, streams) = (info.self_attention.word(), info.positions, analysis.streams.len());
-    format!("{}: self {kind}, {positions} positions, {streams} streams\n", info.name)
+    let (kind, positions) = (info.self_attention.word(), info.positions);
+    format!("{}: self {kind}, {positions} positions, {}\n", info.name, counted(analysis.streams.len(), "stream"))
 }
 
 fn persistence(info: &TraceInfo, analysis: &Analysis) -> String {
@@ -36,10 +36,10 @@ fn persistence(info: &TraceInfo, analysis: &Analysis) -> String {
     let rows = rows.flat_map(|(label, overlaps)| overlaps.iter().map(move |overlap| row(label, overlap))).collect();
     format!(
         "Persistence of importance: of the positions that matter in rows {half} to {}, the share that mattered\n\
-         before (ratio), and the share of all positions that did (chance)\n\n{}\n\
+         before (ratio), and the share of all positions that mattered then (chance)\n\n{}\n\
          Only equal-visibility means something: the union readings are near 1 for a random model too.\n\
          A ratio says something as far as it exceeds the chance beside it.\n",
-        2 * half,
+        (2 * half).saturating_sub(1),
         table(&["stream", "reading", "ratio", "chance", "second half", "positions"], 2, rows)
     )
 }
@@ -128,18 +128,30 @@ fn choice_row(choice: &Choice) -> Vec<String> {
 }
 
 fn swept(advice: &Advice) -> String {
+    let Advice { bound, lanes, caches, .. } = advice;
     let list = |values: &[usize]| values.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+    let hint = match *bound {
+        "oracle" => " (optimal, which is closer, takes long here: fewer streams or budgets would get it)",
+        _ => "",
+    };
     format!(
         "Swept: {}; budgets {}; recent windows {}\n(below the budget, where the policy has one; other parameters \
-         at their defaults): {} lanes with {},\n{} caches combined. Headroom: retained over {}.\n",
+         at their defaults): {lanes} lanes with {bound},\n{}. Headroom: retained over {bound}{hint}.\n",
         advice.policies.join(", "),
         list(&advice.budgets),
         list(&advice.windows),
-        advice.lanes,
-        advice.bound,
-        advice.caches,
-        advice.bound
+        combined(*caches),
     )
+}
+
+fn combined(caches: usize) -> String {
+    let all = if caches == 1 { "" } else { ", combined" };
+    format!("{}{all}", counted(caches, "cache"))
+}
+
+fn counted(count: usize, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{plural}")
 }
 
 fn table(header: &[&str], words: usize, rows: Vec<Vec<String>>) -> String {
