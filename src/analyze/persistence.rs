@@ -18,7 +18,7 @@
 //!   stays near one with a small chance level, importance persists. **This is the reading that means
 //!   something.**
 //!
-//! The control trace `control-2048` shows both: see `tests/analyze.rs`. Knows single rows; no policies.
+//! The control trace `control-2048` shows both: see `tests/analyze/control.rs`. Knows single rows; no policies.
 
 use super::StreamAnalysis;
 use crate::trace::{Head, Row, StreamLabel};

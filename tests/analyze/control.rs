@@ -53,7 +53,7 @@ fn the_control_trace_is_as_its_definition_says() {
 }
 
 #[test]
-fn what_a_spec_leaves_out_does_not_move_what_is_left() {
+fn spread_does_not_move_the_heavy_hitters() {
     let canonical = MixtureSpec { positions: 700, ..MixtureSpec::built_in("decode-4096").expect("it is built in") };
     let mut spread = canonical.clone();
     spread.noise.spread = 0.5;
