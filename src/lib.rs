@@ -14,7 +14,8 @@
 //!   the choice of victims, and never learns its score, the file or the future.
 //! - [`replay`] is the engine: it owns the kept sets, gathers, checks, counts.
 //! - [`report`] turns tallies into tables.
-//! - [`vectors`] runs files of recorded decisions, [`inspect`] says what is in a trace.
+//! - [`vectors`] runs files of recorded decisions, [`inspect`] says what is in a trace, [`analyze`] which
+//!   of its positions matter and how small a cache may be.
 //!
 //! # Replaying a trace held in memory
 //!
@@ -96,6 +97,7 @@
 //! # }
 //! ```
 
+pub mod analyze;
 pub mod decimal;
 pub mod error;
 pub mod inspect;

@@ -15,7 +15,8 @@ use std::process::ExitCode;
 /// Write a synthetic trace to a file
 ///
 /// A spec is a small JSON file that describes a mixture of sinks, a local band, heavy hitters and
-/// noise; traces/decode-4096.json is the built-in one.
+/// noise. Two are built in: decode-4096, the canonical one, and control-2048, nothing but noise, in
+/// which no position matters more than another.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     kvsim generate decode-4096 -o decode-4096.safetensors\n  \

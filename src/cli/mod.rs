@@ -1,6 +1,7 @@
 //! The command line: one small file per command. Arguments become checked plans here; the work is
 //! the library's.
 
+mod analyze;
 mod block_args;
 mod convert;
 mod generate;
@@ -50,6 +51,7 @@ enum Command {
     Generate(generate::GenerateArgs),
     Convert(convert::ConvertArgs),
     Inspect(inspect::InspectArgs),
+    Analyze(Box<analyze::AnalyzeArgs>),
     Vectors(vectors::VectorsArgs),
     Policies(policies::PoliciesArgs),
 }
@@ -66,6 +68,7 @@ impl Cli {
             Command::Generate(args) => args.run(),
             Command::Convert(args) => args.run(),
             Command::Inspect(args) => args.run(),
+            Command::Analyze(args) => args.run(),
             Command::Vectors(args) => args.run(),
             Command::Policies(args) => args.run(),
         }

@@ -58,7 +58,7 @@ pub struct ReplayArgs {
     #[arg(short, long, value_name = "LIST", default_value = DEFAULT_BUDGET, help_heading = "What to replay")]
     budget: Vec<String>,
 
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "What to replay")]
     streams: StreamArgs,
 
     /// Replay only the first N rows of each stream (shares stay shares of the whole trace)

@@ -6,15 +6,14 @@ use kvsim::error::Error;
 use kvsim::replay::{CachePlan, caches_of, shared_caches_of};
 use kvsim::trace::{StreamLabel, TraceInfo};
 
-/// Which streams are replayed, and as which caches.
+/// Which streams are worked on, and as which caches.
 #[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "What to replay")]
 pub struct StreamArgs {
-    /// Replay only these layers
+    /// Only these layers
     #[arg(long, value_name = "LIST")]
     layers: Vec<String>,
 
-    /// Replay only these heads (kv0, kv1, ... where query heads share KV heads)
+    /// Only these heads (kv0, kv1, ... where query heads share KV heads)
     #[arg(long, value_name = "LIST")]
     heads: Vec<String>,
 

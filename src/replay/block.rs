@@ -5,7 +5,7 @@ use super::plan::CachePlan;
 use super::run::BadRows;
 use crate::error::{Error, Result};
 use crate::position::Position;
-use crate::trace::{RowBlock, RowReader, SelfAttention, Source};
+use crate::trace::{RowBlock, RowReader, SelfAttention, Source, refuse_weights};
 
 /// Weights in a block: large enough to share out, small enough to stay in a core's cache.
 const TARGET_WEIGHTS: usize = 64 * 1024;
@@ -179,24 +179,8 @@ impl<'a> Inspector<'a> {
         }
         let facts = self.finders[head].find(row);
         if facts.is_none() && self.bad_rows == BadRows::Error {
-            let row = rows.row(index);
-            return Err(refusal(self.source, self.streams[head], row.step, row.weights));
+            return refuse_weights(self.source, self.streams[head], rows.row(index)).map(|()| None);
         }
         Ok(facts)
     }
-}
-
-/// The error for the first weight that cannot be attention.
-fn refusal(source: &dyn Source, stream: usize, step: Position, row: &[f32]) -> Error {
-    let bad = |weight: &f32| !(*weight >= 0.0 && weight.is_finite());
-    let column = row.iter().position(bad).expect("the row was found to hold such a weight");
-    let weight = row[column];
-    let what = match weight {
-        _ if weight.is_nan() => "is not a number",
-        _ if weight.is_infinite() => "is infinite",
-        _ => "is negative",
-    };
-    let place = format!("{} column {column}", source.place(stream, step));
-    let remedy = "(--on-bad-row skip passes over such rows)";
-    Error::data(place, format!("weight {weight} {what}: attention weights lie between 0 and 1 {remedy}"))
 }

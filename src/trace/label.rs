@@ -1,5 +1,6 @@
 //! The name of a stream: layer and head, ordered as reports show them.
 
+use serde::{Serialize, Serializer};
 use std::fmt;
 
 /// Layer and head of a stream; ordered by layer, then head.
@@ -48,6 +49,18 @@ impl fmt::Display for Head {
 impl fmt::Display for StreamLabel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.layer, self.head)
+    }
+}
+
+impl Serialize for Head {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl Serialize for StreamLabel {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 

@@ -9,19 +9,23 @@ pub mod formats;
 pub mod jsonl;
 mod label;
 pub mod memory;
+mod mixture;
 mod npy;
 mod npz;
 pub mod options;
 mod pickle;
+mod refusal;
 pub mod rng;
 mod row_block;
 pub mod safetensors;
 pub mod spec;
+mod spread;
 mod square;
 mod storage;
 pub mod synthetic;
 
 pub use label::{Head, StreamLabel};
+pub use refusal::refuse_weights;
 pub use row_block::{Row, RowBlock};
 
 use crate::error::Result;

@@ -6,7 +6,8 @@ use std::path::Path;
 
 /// A mixture of sinks, a local band, heavy hitters and noise, self excluded.
 ///
-/// The parts' masses need not sum to one: every row is divided by its total.
+/// The parts' masses need not sum to one: every row is divided by its total. A part that is left out
+/// has no mass.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct MixtureSpec {
@@ -19,17 +20,20 @@ pub struct MixtureSpec {
     /// Seed of the generator that draws the heavy hitters.
     pub seed: u32,
     /// Weight on the first positions, whatever the step.
+    #[serde(default)]
     pub sinks: SinkSpec,
     /// Weight on the newest positions, falling linearly with the distance.
+    #[serde(default)]
     pub local: LocalSpec,
     /// Weight on a random set of positions that changes from time to time.
+    #[serde(default)]
     pub heavy_hitters: HeavySpec,
-    /// Weight spread evenly over all positions.
+    /// Weight on all positions, the same on each unless it is spread.
     pub noise: NoiseSpec,
 }
 
 /// The sinks: position `i` takes `weights[i]` of the mass, relative to those in view.
-#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct SinkSpec {
     /// Total of the part.
@@ -39,7 +43,7 @@ pub struct SinkSpec {
 }
 
 /// The local band: distance `d` takes a share proportional to `width + 1 - d`.
-#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct LocalSpec {
     /// Total of the part; before the first draw of heavy hitters their mass is added to it.
@@ -62,16 +66,33 @@ pub struct HeavySpec {
     pub redraw_every: usize,
 }
 
-/// The noise floor.
+impl Default for HeavySpec {
+    /// No heavy hitters, never drawn.
+    fn default() -> HeavySpec {
+        HeavySpec { mass: 0.0, count: 0, from: 0, redraw_every: usize::MAX }
+    }
+}
+
+/// The noise floor: in row `t` each position has `mass / t`, multiplied by
+/// `1 + spread * (2 * u - 1)` where the noise is spread.
+///
+/// `u` is the next 32 random bits over 2^32, drawn for each row from position 0 on; its generator is
+/// a second one, seeded with `seed ^ 0x9e3779b9`, so that spread does not move the heavy hitters.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct NoiseSpec {
     /// Total of the part.
     pub mass: f64,
+    /// How far a position's noise may lie from the even share, at least 0 (the default) and below 1.
+    #[serde(default)]
+    pub spread: f64,
 }
 
 /// The specs that the binary carries: name and text.
-const BUILT_IN: [(&str, &str); 1] = [("decode-4096", include_str!("../../traces/decode-4096.json"))];
+const BUILT_IN: [(&str, &str); 2] = [
+    ("decode-4096", include_str!("../../traces/decode-4096.json")),
+    ("control-2048", include_str!("../../traces/control-2048.json")),
+];
 
 /// The name of the trace that is replayed when none is named.
 pub const DEFAULT_TRACE: &str = BUILT_IN[0].0;
@@ -119,11 +140,14 @@ impl MixtureSpec {
         if masses.iter().chain(&self.sinks.weights).any(|mass| !(0.0..=1e6).contains(mass)) {
             return Err("masses and sink weights must lie between 0 and 1000000".to_owned());
         }
+        if !(0.0..1.0).contains(&self.noise.spread) {
+            return Err(format!("noise.spread is {}, must be at least 0 and below 1", self.noise.spread));
+        }
         if self.noise.mass <= 0.0 && self.local.mass <= 0.0 {
             return Err("local.mass and noise.mass are both 0: some rows would be empty".to_owned());
         }
-        if self.local.width == 0 || !self.sinks.weights.iter().all(|weight| *weight > 0.0) {
-            return Err("local.width and every sink weight must be above 0".to_owned());
+        if (self.local.mass > 0.0 && self.local.width == 0) || self.sinks.weights.contains(&0.0) {
+            return Err("local.width (where local.mass is) and every sink weight must be above 0".to_owned());
         }
         if self.positions > 1 << 24 || reserved > 1 << 24 {
             return Err(format!("positions is {}, at most {} are possible", self.positions, 1 << 24));
@@ -158,5 +182,18 @@ mod tests {
         let mut spec = MixtureSpec::built_in(DEFAULT_TRACE).expect("built in");
         spec.heavy_hitters.from = 99;
         assert!(spec.check().is_err_and(|problem| problem.contains("at least 100")));
+    }
+
+    #[test]
+    fn parts_may_be_left_out_but_not_all_of_them() {
+        let spec = |rest: &str| {
+            let text = format!(r#"{{"kvsim_spec": 1, "name": "x", "positions": 9, "seed": 1, {rest}}}"#);
+            MixtureSpec::parse("x.json", &text)
+        };
+        assert!(spec(r#""noise": {"mass": 1}"#).is_ok_and(|spec| spec.noise.spread == 0.0));
+        assert!(spec(r#""noise": {"mass": 0}, "local": {"mass": 1, "width": 2}"#).is_ok());
+        assert!(spec(r#""noise": {"mass": 0}"#).is_err(), "rows of nothing");
+        assert!(spec(r#""noise": {"mass": 1}, "local": {"mass": 1, "width": 0}"#).is_err(), "a band of no width");
+        assert!(spec(r#""noise": {"mass": 1, "spread": 1}"#).is_err(), "a row could be empty");
     }
 }

@@ -4,11 +4,12 @@
 //! total summed in ascending order), so the speed comes from two facts: most positions of a row
 //! hold the same value, and rows are independent, so that the sums of a group run side by side.
 
+use super::mixture::{HeavyHitters, SinksInView, heavy_shares, local_shares};
 use super::spec::{LocalSpec, MixtureSpec};
+use super::spread::SpreadRows;
 use super::{Head, RowBlock, RowReader, SelfAttention, Source, StreamInfo, StreamLabel, TraceInfo};
 use crate::error::Result;
 use crate::position::Position;
-use crate::trace::rng::Xoshiro128;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -43,7 +44,9 @@ impl Source for SyntheticTrace {
     }
 
     fn open(&self, _stream: usize) -> Result<Box<dyn RowReader>> {
-        Ok(Box::new(Generator::new(Arc::clone(&self.spec))))
+        let spec = Arc::clone(&self.spec);
+        let mostly_equal = spec.noise.spread == 0.0 && spec.local.width > 0;
+        if mostly_equal { Ok(Box::new(Generator::new(spec))) } else { Ok(Box::new(SpreadRows::new(spec))) }
     }
 }
 
@@ -55,9 +58,7 @@ type Lanes = [f64; GROUP];
 
 struct Generator {
     spec: Arc<MixtureSpec>,
-    random: Xoshiro128,
-    /// The present heavy hitters in the order drawn.
-    heavy: Vec<u32>,
+    heavy: HeavyHitters,
     /// What each of them gets, in the same order.
     heavy_shares: Vec<f64>,
     /// What distances 1, 2, ... get in a row that sees the whole local band.
@@ -74,7 +75,7 @@ impl RowReader for Generator {
         let end = self.spec.positions.min(self.next.saturating_add(rows));
         let start = self.next.min(end);
         while self.next < end {
-            self.draw_heavy();
+            self.heavy.draw_for(&self.spec, self.next);
             let rows = (end.min(self.epoch_end()) - self.next).min(GROUP);
             self.write_group(block, rows);
             self.next += rows;
@@ -86,32 +87,13 @@ impl RowReader for Generator {
 impl Generator {
     fn new(spec: Arc<MixtureSpec>) -> Generator {
         Generator {
-            random: Xoshiro128::new(spec.seed),
-            heavy: Vec::new(),
+            heavy: HeavyHitters::new(spec.seed),
             heavy_shares: heavy_shares(&spec),
             local_shares: local_shares(&spec, spec.local.width, spec.local.mass),
             next: 1,
             special: Vec::new(),
             values: Vec::new(),
             spec,
-        }
-    }
-
-    /// Draws the heavy hitters anew where the next row asks for it.
-    fn draw_heavy(&mut self) {
-        let heavy = &self.spec.heavy_hitters;
-        let t = self.next;
-        if heavy.count == 0 || t < heavy.from || (t != heavy.from && !t.is_multiple_of(heavy.redraw_every)) {
-            return;
-        }
-        let sinks = self.spec.sinks.weights.len();
-        let span = (t - self.spec.local.width - sinks) as u32;
-        self.heavy.clear();
-        while self.heavy.len() < heavy.count {
-            let position = self.random.below(span) + sinks as u32;
-            if !self.heavy.contains(&position) {
-                self.heavy.push(position);
-            }
         }
     }
 
@@ -145,7 +127,7 @@ impl Generator {
         self.special.clear();
         self.special.extend(0..sinks as u32);
         self.special.extend(band as u32..last as u32);
-        self.special.extend(&self.heavy);
+        self.special.extend(self.heavy.positions());
         self.special.sort_unstable();
         self.special.dedup();
     }
@@ -199,7 +181,7 @@ impl Generator {
         if self.next < self.spec.heavy_hitters.from {
             return;
         }
-        for (position, share) in self.heavy.iter().zip(&self.heavy_shares) {
+        for (position, share) in self.heavy.positions().iter().zip(&self.heavy_shares) {
             let at = self.special.binary_search(position).expect("heavy hitters are special");
             self.values[at][..rows].iter_mut().for_each(|value| *value += share);
         }
@@ -228,39 +210,11 @@ impl Generator {
     }
 }
 
-/// What distances 1, 2, ... of a band of which `reach` are in view get of `mass`.
-fn local_shares(spec: &MixtureSpec, reach: usize, mass: f64) -> Vec<f64> {
-    let weight = |distance: usize| (spec.local.width + 1 - distance) as f64;
-    let total: f64 = (1..=reach).map(weight).sum();
-    (1..=reach).map(|distance| weight(distance) * mass / total).collect()
-}
-
-/// What the heavy hitters get in the order drawn.
-fn heavy_shares(spec: &MixtureSpec) -> Vec<f64> {
-    let heavy = &spec.heavy_hitters;
-    let weight = |rank: usize| (rank + 1) as f64;
-    let total: f64 = (0..heavy.count).map(|rank| 1.0 / weight(rank)).sum();
-    (0..heavy.count).map(|rank| heavy.mass / weight(rank) / total).collect()
-}
-
 #[inline]
 fn add_times(total: &mut Lanes, value: &Lanes, times: u32) {
     for _ in 0..times {
         for (sum, addend) in total.iter_mut().zip(value) {
             *sum += addend;
         }
-    }
-}
-
-/// The sinks that a row sees.
-struct SinksInView<'a> {
-    weights: &'a [f64],
-    total: f64,
-}
-
-impl SinksInView<'_> {
-    fn at(spec: &MixtureSpec, t: usize) -> SinksInView<'_> {
-        let weights = &spec.sinks.weights[..spec.sinks.weights.len().min(t)];
-        SinksInView { weights, total: weights.iter().sum() }
     }
 }

@@ -251,7 +251,7 @@ fn what_is_not_there_or_has_no_known_format_is_refused() {
     std::fs::create_dir(folder.path().join("folder.jsonl")).expect("a folder");
     let replay = |name: &str| kvsim_in(folder.path(), &["replay", name]);
     replay("missing.jsonl").refuses(1, &["missing.jsonl: no such file", "decode-4096"]);
-    replay("decode-4097").refuses(1, &["decode-4097: no such file, and no built-in trace (decode-4096)"]);
+    replay("decode-4097").refuses(1, &["decode-4097: no such file, and no built-in trace (decode-4096, control-2048)"]);
     replay("trace.txt").refuses(1, &["trace.txt: cannot tell the format", ".safetensors", ".jsonl"]);
     let line = replay("folder.jsonl").refusal(1).to_owned();
     assert_eq!(line.matches("directory").count(), 1, "{line}");

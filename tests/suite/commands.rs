@@ -27,6 +27,7 @@ const HELP: &[(&str, &[&str])] = &[
     ),
     ("generate", &["[default: f32]", "Seed, instead of the spec's", "Number of positions, instead of the spec's"]),
     ("inspect", &["[default: text]"]),
+    ("analyze", &["[default: text]", "[default: 0.01]", "[default: error]", "[possible values: text, json, csv]"]),
     ("vectors", &["exits with 1"]),
     ("policies", &["budget of 512"]),
 ];
@@ -144,7 +145,7 @@ fn a_spec_of_ones_own_is_generated_and_replayed_alike() {
     kvsim_in(folder.path(), &["generate", "narrow.json", "--seq-len", "99999999", "-o", "x.safetensors"])
         .refuses(2, &["positions is 99999999, at most 16777216"]);
     kvsim_in(folder.path(), &["generate", "other.json", "-o", "x.safetensors"])
-        .refuses(1, &["other.json: no such file, and no built-in spec (decode-4096)"]);
+        .refuses(1, &["other.json: no such file, and no built-in spec (decode-4096, control-2048)"]);
     assert_eq!(folder.names(), ["n.safetensors", "narrow.json"]);
 }
 

@@ -1,0 +1,153 @@
+//! Advice: which recent window and which budget are enough on this trace, per policy.
+//!
+//! A sweep replays the trace through a few policies, at some budgets and recent windows, all caches
+//! together (sums over sums). *Enough* means within a tolerance of the best, in retained mass: at one
+//! budget, of that policy's best window; for the recommendation, of that policy's best figure in the
+//! whole sweep. *Headroom* is what the policy retains over what could have been retained at that budget
+//! at most, so that it tells whether a better policy is worth looking for. The answer is no finer than
+//! the sweep, which is why it says what it swept. Uses the engine; knows no rows.
+
+mod choice;
+
+pub use choice::Choice;
+
+use crate::error::Result;
+use crate::policy::parameter::{RECENT_WINDOW, Value};
+use crate::policy::table::{PolicyEntry, find};
+use crate::replay::{CachePlan, LanePlan, Observer, Options, Outcome, planning_bytes, replay};
+use crate::trace::Source;
+use choice::{Point, Points};
+use serde::Serialize;
+
+/// The policies that are swept.
+const POLICIES: [&str; 5] = ["h2o", "scissorhands", "tova", "snapkv", "streaming-llm"];
+
+/// The exact optimum takes time quadratic in the positions, for each cache and budget. Up to this many
+/// squares in all it is worth the wait, which is some seconds: 2,896 positions at 4 budgets.
+const OPTIMAL_WORK: u64 = 1 << 25;
+
+/// What to sweep, and how close to the best is enough.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sweep {
+    /// Budgets, ascending.
+    pub budgets: Vec<usize>,
+    /// Recent windows, ascending; those that leave nothing to choose between are left out.
+    pub windows: Vec<usize>,
+    /// How much less retained mass than the best is as good.
+    pub tolerance: f64,
+}
+
+impl Sweep {
+    /// From a 32nd to a half of the positions; windows of 0 and powers of two from 8 to an eighth of the
+    /// positions.
+    pub fn of(positions: usize, tolerance: f64) -> Sweep {
+        let mut budgets: Vec<usize> = [32, 16, 8, 4, 2].map(|part| (positions / part).max(1)).to_vec();
+        budgets.dedup();
+        let powers = (3..usize::BITS).map(|power| 1 << power);
+        let windows = [0].into_iter().chain(powers.take_while(|window| *window <= positions / 8)).collect();
+        Sweep { budgets, windows, tolerance }
+    }
+
+    /// The lanes of a policy that are possible at a budget, by window.
+    fn lanes(&self, entry: &'static PolicyEntry, budget: usize) -> Vec<LanePlan> {
+        let plain = LanePlan::new(entry, budget);
+        let with = |window: &usize| {
+            let mut plan = plain.clone();
+            plan.values.set(&RECENT_WINDOW, Value::Count(*window));
+            plan
+        };
+        let all = if entry.takes(&RECENT_WINDOW) { self.windows.iter().map(with).collect() } else { vec![plain] };
+        all.into_iter().filter(|plan| plan.check().is_ok()).collect()
+    }
+}
+
+/// What a sweep says.
+#[derive(Clone, Debug, Serialize)]
+pub struct Advice {
+    /// The policies swept.
+    pub policies: Vec<&'static str>,
+    /// The budgets swept.
+    pub budgets: Vec<usize>,
+    /// The recent windows swept, each at the budgets above it, for the policies that have one.
+    pub windows: Vec<usize>,
+    /// Number of lanes that ran, those of the bound included.
+    pub lanes: usize,
+    /// Number of caches that were replayed and combined.
+    pub caches: usize,
+    /// How much less retained mass than the best counts as enough.
+    pub tolerance: f64,
+    /// What could have been retained at most: `optimal`, or `oracle` where that takes too long.
+    pub bound: &'static str,
+    /// For each policy the smallest budget that is enough, and at it the smallest window that is.
+    pub recommended: Vec<Choice>,
+    /// For each policy and budget the smallest window that is enough there.
+    pub at_budgets: Vec<Choice>,
+}
+
+/// Sweeps the caches of a trace.
+///
+/// # Errors
+/// When a budget is impossible, the trace cannot be read, or is no attention.
+pub fn advise(
+    source: &dyn Source,
+    caches: &[CachePlan],
+    options: &Options,
+    sweep: &Sweep,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Advice> {
+    let bound = bound_for(source, caches, sweep, options);
+    let policies: Vec<&'static PolicyEntry> = POLICIES.iter().map(|name| entry(name)).collect();
+    let at_budget =
+        |entry: &'static PolicyEntry| sweep.budgets.iter().flat_map(move |budget| sweep.lanes(entry, *budget));
+    let lanes: Vec<LanePlan> = policies.iter().chain([&bound]).flat_map(|entry| at_budget(entry)).collect();
+    let outcomes = replay(source, caches, &lanes, options, &Reporter(progress))?;
+    let points = Points { points: points(&lanes, &outcomes), bound: bound.name, tolerance: sweep.tolerance };
+    Ok(Advice {
+        policies: POLICIES.to_vec(),
+        budgets: sweep.budgets.clone(),
+        windows: sweep.windows.clone(),
+        lanes: lanes.len(),
+        caches: caches.len(),
+        tolerance: sweep.tolerance,
+        bound: bound.name,
+        recommended: POLICIES.iter().filter_map(|policy| points.choose(|point| point.policy == *policy)).collect(),
+        at_budgets: POLICIES.iter().flat_map(|policy| points.at_budgets(policy, &sweep.budgets)).collect(),
+    })
+}
+
+/// The closest bound that takes neither too long nor too much memory.
+fn bound_for(source: &dyn Source, caches: &[CachePlan], sweep: &Sweep, options: &Options) -> &'static PolicyEntry {
+    let squares = (source.info().positions as u64).saturating_pow(2);
+    let work = squares.saturating_mul((caches.len() * sweep.budgets.len()) as u64);
+    // The smallest budget plans the most evictions.
+    let least = sweep.budgets.first().copied().unwrap_or(0);
+    let fits =
+        |plan: &LanePlan| caches.iter().all(|cache| planning_bytes(source, cache, plan, options) <= options.max_memory);
+    let optimal = find("optimal").filter(|optimal| work <= OPTIMAL_WORK && fits(&LanePlan::new(optimal, least)));
+    optimal.unwrap_or_else(|| entry("oracle"))
+}
+
+fn entry(name: &str) -> &'static PolicyEntry {
+    find(name).expect("the table of policies holds what is swept")
+}
+
+/// Passes on how many rows are done.
+struct Reporter<'a>(&'a (dyn Fn(u64) + Sync));
+
+impl Observer for Reporter<'_> {
+    fn rows(&self, rows: u64) {
+        (self.0)(rows);
+    }
+}
+
+/// One point for each lane that measured a row, all caches combined.
+fn points(lanes: &[LanePlan], outcomes: &[Outcome]) -> Vec<Point> {
+    let point = |(index, lane): (usize, &LanePlan)| {
+        let tallies = outcomes.iter().map(|outcome| &outcome.tallies[index]);
+        let (retained, rows) = tallies.fold((0.0, 0), |(mass, rows), tally| (mass + tally.retained, rows + tally.rows));
+        let window = lane.entry.takes(&RECENT_WINDOW).then(|| lane.values.count(&RECENT_WINDOW));
+        let policy = lane.entry.name;
+        (rows > 0).then(|| Point { policy, budget: lane.budget.unwrap_or(0), window, retained: retained / rows as f64 })
+    };
+    lanes.iter().enumerate().filter_map(point).collect()
+}

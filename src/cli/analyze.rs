@@ -1,0 +1,176 @@
+//! `kvsim analyze`: which positions matter in a trace, and how small a cache may be.
+
+mod csv;
+mod json;
+mod text;
+
+use super::list::expand_all;
+use super::notes;
+use super::output::Output;
+use super::plan::Budget;
+use super::progress::Progress;
+use super::read_args::ReadArgs;
+use super::streams::StreamArgs;
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use kvsim::analyze::advice::Sweep;
+use kvsim::analyze::{Analysis, analyze};
+use kvsim::error::Error;
+use kvsim::replay::{BadRows, CachePlan, DEFAULT_MAX_MEMORY, Options};
+use kvsim::trace::formats;
+use kvsim::trace::{Source, TraceInfo};
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Say which positions matter in a trace, and how small a cache may be
+///
+/// Persistence: of the positions that matter in the second half of the rows, the share that mattered
+/// in the first half already. Of its three readings only equal-visibility means something: both union
+/// readings are near 1 for a random model too (see: kvsim analyze control-2048), and any ratio has to
+/// be held against the chance level beside it. Agreement: whether adjacent layers attend to the same
+/// positions. Locality: where the attention goes. Advice: from a sweep of this very trace, the smallest
+/// recent window and budget that retain as much as the best, within a tolerance.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    kvsim analyze traces/smollm2-prose-512.safetensors\n  \
+    kvsim analyze control-2048 --no-advice\n  \
+    kvsim analyze trace.safetensors --layers 15 --budget 5%,10%,20% --tolerance 0.005 --format json")]
+pub struct AnalyzeArgs {
+    /// A trace file, a built-in name, or - for JSON lines on standard input
+    #[arg(value_name = "TRACE")]
+    trace: OsString,
+
+    #[command(flatten, next_help_heading = "What to analyze")]
+    streams: StreamArgs,
+
+    #[command(flatten)]
+    read: ReadArgs,
+
+    /// A row with a negative weight or no number: stop, or pass over it
+    #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
+    on_bad_row: BadRows,
+
+    /// Output format
+    #[arg(short, long, value_enum, default_value = "text")]
+    format: Format,
+
+    /// Write the report to a file, which appears whole or not at all
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// No progress bar, no notes
+    #[arg(short, long)]
+    quiet: bool,
+
+    #[command(flatten, next_help_heading = "Advice")]
+    advice: AdviceArgs,
+}
+
+#[derive(Args)]
+struct AdviceArgs {
+    /// Leave the advice out: the trace is read once and not replayed
+    #[arg(long)]
+    no_advice: bool,
+
+    /// How much less retained mass than the best is as good
+    #[arg(long, value_name = "MASS", default_value_t = 0.01, conflicts_with = "no_advice")]
+    tolerance: f64,
+
+    /// Budgets to sweep, as in replay [default: a 32nd to a half of the positions]
+    #[arg(short, long, value_name = "LIST", conflicts_with = "no_advice")]
+    budget: Vec<String>,
+
+    /// Recent windows to sweep [default: 0, and powers of two up to an eighth of the positions]
+    #[arg(long, value_name = "LIST", conflicts_with = "no_advice")]
+    recent_window: Vec<String>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Format {
+    /// For people
+    Text,
+    /// For programs, nested
+    Json,
+    /// For programs, one figure a line
+    Csv,
+}
+
+impl AnalyzeArgs {
+    pub fn run(&self) -> Result<ExitCode> {
+        let mut output = Output::open(self.output.as_deref())?;
+        let source = formats::open(&self.trace, &self.read.options())?;
+        let info = source.info();
+        notes::note(self.quiet, &info.name, &info.notes);
+        let caches = self.streams.select(info)?;
+        notes::note(self.quiet, &info.name, &self.streams.hints(info));
+        let sweep = self.advice.sweep(info.positions)?;
+        let analysis = self.analyze(&*source, &caches, sweep.as_ref())?;
+        notes::warn(self.quiet, &info.name, &source.warnings());
+        output.write_all(self.report(info, &analysis).as_bytes())?;
+        output.finish()?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn analyze(&self, source: &dyn Source, caches: &[CachePlan], sweep: Option<&Sweep>) -> Result<Analysis> {
+        let streams = caches.iter().flat_map(|cache| &cache.streams);
+        let rows: u64 = streams.map(|stream| source.info().streams[*stream].rows as u64).sum();
+        if rows == 0 {
+            notes::warn(self.quiet, &source.info().name, &["there is no row to analyze".to_owned()]);
+        }
+        let passes = 1 + u64::from(sweep.is_some());
+        let progress = Progress::new(passes * rows, self.quiet);
+        Ok(analyze(source, caches, &self.options(), sweep, &|rows| progress.add(rows))?)
+    }
+
+    fn options(&self) -> Options {
+        let max_memory = self.read.max_memory.unwrap_or(DEFAULT_MAX_MEMORY);
+        Options { bad_rows: self.on_bad_row, max_memory, ..Options::default() }
+    }
+
+    fn report(&self, info: &TraceInfo, analysis: &Analysis) -> String {
+        match self.format {
+            Format::Text => text::text(info, analysis),
+            Format::Json => json::json(info, analysis),
+            Format::Csv => csv::csv(info, analysis),
+        }
+    }
+}
+
+impl AdviceArgs {
+    /// What to sweep; `None` where no advice is wanted.
+    fn sweep(&self, positions: usize) -> Result<Option<Sweep>, Error> {
+        if !(0.0..1.0).contains(&self.tolerance) {
+            let tolerance = self.tolerance;
+            return Err(Error::usage(format!("--tolerance: {tolerance} is out of range, at least 0 and below 1")));
+        }
+        let mut sweep = Sweep::of(positions, self.tolerance);
+        if !self.budget.is_empty() {
+            sweep.budgets = ascending(self.budgets(positions)?);
+        }
+        if !self.recent_window.is_empty() {
+            sweep.windows = ascending(self.windows()?);
+        }
+        Ok((!self.no_advice).then_some(sweep))
+    }
+
+    fn budgets(&self, positions: usize) -> Result<Vec<usize>, Error> {
+        let typed = expand_all("budget", &self.budget)?;
+        let budgets: Result<Vec<Budget>, String> = typed.iter().map(|text| Budget::parse(text)).collect();
+        Ok(budgets.map_err(Error::Usage)?.into_iter().map(|budget| budget.resolve(positions)).collect())
+    }
+
+    fn windows(&self) -> Result<Vec<usize>, Error> {
+        let number = |text: &String| {
+            text.parse().map_err(|_| Error::usage(format!("--recent-window: {text:?} is no whole number")))
+        };
+        expand_all("recent-window", &self.recent_window)?.iter().map(number).collect()
+    }
+}
+
+fn ascending(mut values: Vec<usize>) -> Vec<usize> {
+    values.sort_unstable();
+    values.dedup();
+    values
+}

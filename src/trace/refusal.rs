@@ -1,0 +1,28 @@
+//! Weights that cannot be attention, and the words to refuse them with.
+
+use super::{Row, Source};
+use crate::error::{Error, Result};
+
+/// Refuses a row with a negative weight or no number.
+///
+/// # Errors
+/// Names the place of the first such weight and what is wrong with it.
+pub fn refuse_weights(source: &dyn Source, stream: usize, row: Row<'_>) -> Result<()> {
+    let bad = |weight: &f32| !(*weight >= 0.0 && weight.is_finite());
+    match row.weights.iter().position(bad) {
+        None => Ok(()),
+        Some(column) => Err(refusal(source, stream, row, column)),
+    }
+}
+
+fn refusal(source: &dyn Source, stream: usize, row: Row<'_>, column: usize) -> Error {
+    let weight = row.weights[column];
+    let what = match weight {
+        _ if weight.is_nan() => "is not a number",
+        _ if weight.is_infinite() => "is infinite",
+        _ => "is negative",
+    };
+    let place = format!("{} column {column}", source.place(stream, row.step));
+    let remedy = "(--on-bad-row skip passes over such rows)";
+    Error::data(place, format!("weight {weight} {what}: attention weights lie between 0 and 1 {remedy}"))
+}
