@@ -87,7 +87,7 @@ fn parse_count(text: &str, least: usize, odd: bool) -> Result<Value, String> {
     if count < least {
         return Err(format!("{count} is too small, at least {least} is needed"));
     }
-    if odd && count % 2 == 0 {
+    if odd && count.is_multiple_of(2) {
         return Err(format!("{count} is even, an odd number is needed"));
     }
     Ok(Value::Count(count))
