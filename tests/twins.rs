@@ -13,9 +13,12 @@ use kvsim::trace::{SelfAttention, Source};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-/// For each cache and lane, who went after each step.
+/// Who went after each step, for each cache and lane.
+type VictimsOf = BTreeMap<(String, usize), Vec<Vec<Position>>>;
+
+/// Notes who goes.
 #[derive(Default)]
-struct Victims(Mutex<BTreeMap<(String, usize), Vec<Vec<Position>>>>);
+struct Victims(Mutex<VictimsOf>);
 
 impl Observer for Victims {
     fn wants_steps(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use crate::agree::assert_agree;
 use crate::common::files::package;
-use crate::common::lanes::{lane, mass_and_recall, open, read_rows, tallies};
+use crate::common::lanes::{Parameters, lane, mass_and_recall, open, read_rows, tallies};
 use crate::common::{assert_near, shared};
 use kvsim::policy::table::POLICIES;
 use kvsim::replay::{LanePlan, Options, Tally};
@@ -12,7 +12,6 @@ const LARGE: &str = "smollm2-prose-2048.safetensors";
 const SMALL: &str = "traces/smollm2-prose-512.safetensors";
 const BUDGETS: [usize; 2] = [128, 256];
 
-type Parameters = &'static [(&'static str, usize)];
 const NONE: Parameters = &[];
 const WINDOW_64: Parameters = &[("recent-window", 64)];
 

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 const SMALL: &str = "traces/smollm2-prose-512.safetensors";
 
 /// Columns of the CSV report around those of the parameters.
-const KEYS: &str = "trace,layer,head,policy,budget,budget_share,view,heavy_hitters";
+const KEYS: &str = "trace,layer,head,policy,budget,budget_share,layer_budget,view,heavy_hitters";
 const FIGURES: &str = "steps,retained_mass,retained_mass_full,heavy_recall,pivotal_hit_rate,peak_miss_rate,\
-    broken_row_rate,row_mass,min_step_mass,worst_retained_mass,worst_stream,skipped_rows,prompt_steps,eviction_calls,evicted,\
+    broken_row_rate,row_mass,min_step_mass,recovery_oracle,recovery_optimal,worst_retained_mass,worst_stream,skipped_rows,prompt_steps,eviction_calls,evicted,\
     expired,mean_kept,peak_kept,state_bytes,retained_mass_sum,rows,retained_mass_full_sum,rows_full,row_mass_sum,\
     heavy_hits,heavy_possible,pivotal_hits,pivotal_possible,peak_misses,broken_rows,kept_sum";
 const FIRST_PARAMETERS: &str = "recent_window,sinks,obs_window,pool_kernel,pyramid_ratio,seed";

@@ -2,13 +2,18 @@
 
 use crate::common::assert_near;
 use crate::common::files::Folder;
-use crate::common::lanes::{canonical, lane, logged, mass_and_recall, open, read_rows, tallies_of_one, victims};
+use crate::common::lanes::{
+    Parameters, canonical, lane, logged, mass_and_recall, open, read_rows, tallies_of_one, victims,
+};
 use crate::reference;
 use kvsim::replay::{LanePlan, Options};
 use kvsim::trace::safetensors::{StoredType, write};
 
 const BUDGETS: [usize; 3] = [256, 512, 1024];
 const WINDOWS: [usize; 4] = [16, 32, 64, 128];
+
+/// What a weight becomes when it is stored.
+type Rounded = fn(f32) -> f32;
 
 /// Retained mass and recall at each budget.
 type Row = [[f64; 2]; 3];
@@ -21,7 +26,7 @@ const SNAPKV: Row = [[0.783378, 0.890183], [0.821190, 0.901949], [0.888049, 0.94
 const SLIDING_WINDOW: Row = [[0.596637, 0.742171], [0.655518, 0.774107], [0.754149, 0.833734]];
 const RANDOM: Row = [[0.737895, 0.865379], [0.807362, 0.900685], [0.861733, 0.924317]];
 
-const BY_BUDGET: &[(&str, &[(&str, usize)], Row)] = &[
+const BY_BUDGET: &[(&str, Parameters, Row)] = &[
     ("scissorhands", &[], SCISSORHANDS),
     ("h2o", &[], H2O),
     ("streaming-llm", &[], STREAMING_LLM),
@@ -140,7 +145,7 @@ fn the_generator_makes_the_published_bits_and_those_of_the_slow_one() {
 #[test]
 fn a_stored_trace_reads_back_rounded_to_its_type_and_no_further() {
     let written = read_rows(&canonical(), 0);
-    let stored: [(StoredType, fn(f32) -> f32); 3] = [
+    let stored: [(StoredType, Rounded); 3] = [
         (StoredType::F32, |weight| weight),
         (StoredType::F16, |weight| half::f16::from_f32(weight).to_f32()),
         (StoredType::Bf16, |weight| half::bf16::from_f32(weight).to_f32()),

@@ -3,7 +3,9 @@
 use crate::agree::assert_agree;
 use crate::common::assert_near;
 use crate::common::files::{Folder, header, safetensors, tensor};
-use crate::common::lanes::{kept_at_the_end, lane, logged, mass_and_recall, open, read_rows, rows_of, trace, victims};
+use crate::common::lanes::{
+    Parameters, kept_at_the_end, lane, logged, mass_and_recall, open, read_rows, rows_of, trace, victims,
+};
 use kvsim::policy::table::Make;
 use kvsim::position::{Position, Slot};
 use kvsim::replay::{Cache, LanePlan, Options, ViewKind};
@@ -76,7 +78,7 @@ fn votes_and_scores_name_different_victims_for_the_same_rows() {
 
 #[test]
 fn trace_a_retains_keeps_and_recalls_as_worked_out() {
-    let table: &[(&str, &[(&str, usize)], f64, [u32; 3], f64)] = &[
+    let table: [(&str, Parameters, f64, [u32; 3], f64); 6] = [
         ("sliding-window", &[], 0.8, [3, 4, 5], 2.0 / 3.0),
         ("streaming-llm", &[("sinks", 1)], 0.8875, [0, 4, 5], 8.0 / 9.0),
         ("h2o", &[("recent-window", 1)], 0.8875, [0, 1, 5], 1.0),
@@ -86,8 +88,8 @@ fn trace_a_retains_keeps_and_recalls_as_worked_out() {
     ];
     for (policy, parameters, mass, kept, recall) in table {
         let (tally, records, wanted) = assert_agree(&trace_a(), Excluded, &lane(policy, 3, parameters), &top(2));
-        assert_near(mass_and_recall(&tally)[0], *mass, policy);
-        assert_near(mass_and_recall(&tally)[1], *recall, policy);
+        assert_near(mass_and_recall(&tally)[0], mass, policy);
+        assert_near(mass_and_recall(&tally)[1], recall, policy);
         assert_eq!((kept_at_the_end(&records), &wanted.kept), (kept.to_vec(), &kept.to_vec()), "{policy}");
     }
 }

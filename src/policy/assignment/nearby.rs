@@ -53,6 +53,7 @@ impl Nearby {
         self.beyond = nth(reduced, MOST);
         self.price = price;
         self.entries.clear();
+        self.entries.reserve_exact(MOST.min(costs.len()));
         for ((column, noted), cost) in (0..).zip(reduced).zip(costs) {
             if *noted < self.beyond {
                 self.entries.push(Near { column, cost: *cost, noted: *noted });

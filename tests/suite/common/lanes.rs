@@ -33,6 +33,9 @@ pub fn rows_of(weights: &[&[f32]]) -> Rows {
     weights.iter().map(|row| Some(row.to_vec())).collect()
 }
 
+/// Parameters as on the command line, with whole numbers.
+pub type Parameters = &'static [(&'static str, usize)];
+
 /// A lane, its parameters spelled as on the command line.
 #[track_caller]
 pub fn lane(policy: &str, budget: usize, parameters: &[(&str, usize)]) -> LanePlan {

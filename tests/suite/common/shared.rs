@@ -1,5 +1,6 @@
 //! The larger recorded traces, which not every machine has.
 
+use std::io::Write;
 use std::path::PathBuf;
 
 /// Names the folder that holds them under traces/.
@@ -9,7 +10,8 @@ pub const VARIABLE: &str = "KVSIM_SHARED";
 #[track_caller]
 pub fn trace(name: &str) -> Option<PathBuf> {
     let Some(folder) = std::env::var_os(VARIABLE) else {
-        println!("skipped: {VARIABLE} does not name the folder that holds traces/{name}");
+        // Written past the macros, whose words the test harness keeps to itself when a test passes.
+        let _ = writeln!(std::io::stderr(), "skipped: {VARIABLE} does not name the folder that holds traces/{name}");
         return None;
     };
     let path = PathBuf::from(folder).join("traces").join(name);
