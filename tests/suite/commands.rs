@@ -27,7 +27,7 @@ const HELP: &[(&str, &[&str])] = &[
     ),
     ("generate", &["[default: f32]", "Seed, instead of the spec's", "Number of positions, instead of the spec's"]),
     ("inspect", &["[default: text]"]),
-    ("analyze", &["[default: text]", "[default: 0.01]", "[default: error]", "[possible values: text, json, csv]"]),
+    ("analyze", &["[default: text]", "[default: 0.01]", "[default: error]", "csv: For programs, one figure a line"]),
     ("vectors", &["exits with 1"]),
     ("policies", &["budget of 512"]),
 ];

@@ -32,7 +32,7 @@ fn policies_stand_against_budgets_with_the_best_in_bold() {
 | full   | 1.000000 / 1.000000 |                         |                             |
 | h2o    |                     | 0.500000 / **0.750000** |     **0.750000** / 0.875000 |
 | tova   |                     | **0.625000** / 0.500000 | **0.750000** / **1.000000** |
-| oracle |                     |             0.900000 /  |                             |
+| oracle |                     |            0.900000 / - |                             |
 ";
     let found = table(&[]).report();
     assert_eq!(found, wanted, "\n{found}");
