@@ -14,6 +14,7 @@ mod facts;
 mod group;
 mod lane;
 mod layer_budgets;
+mod parallel;
 mod plan;
 mod planning;
 mod policy_lane;
