@@ -6,6 +6,8 @@ use super::progress::Progress;
 use super::read_args::ReadArgs;
 use anyhow::Result;
 use clap::Args;
+use kvsim::error::Error;
+use kvsim::trace::options::ReadOptions;
 use kvsim::trace::safetensors::{StoredType, write};
 use kvsim::trace::{TraceInfo, formats};
 use std::ffi::OsString;
@@ -27,7 +29,8 @@ pub struct ConvertArgs {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
-    /// How weights are stored [default: as in the trace where it is f16 or bf16, else f32]
+    /// How weights are stored [default: as in the trace where it is f16 or bf16 and is
+    /// not normalized, else f32]
     #[arg(long, value_enum)]
     dtype: Option<StoredType>,
 
@@ -44,9 +47,12 @@ impl ConvertArgs {
         let mut output = Output::open(Some(&self.output))?;
         let source = formats::open(&self.trace, &self.read.options())?;
         let info = source.info();
+        if info.streams.is_empty() {
+            return Err(Error::data(&info.name, "there is no stream to write").into());
+        }
         notes::note(self.quiet, &info.name, &info.notes);
         let progress = Progress::new(info.streams.iter().map(|stream| stream.rows as u64).sum(), self.quiet);
-        let dtype = self.dtype.unwrap_or_else(|| stored_type(info));
+        let dtype = self.dtype.unwrap_or_else(|| stored_type(info, &self.read.options()));
         write(&*source, dtype, &mut output, &|rows| progress.add(rows))?;
         output.finish()?;
         drop(progress);
@@ -55,9 +61,10 @@ impl ConvertArgs {
     }
 }
 
-/// The narrowest type that holds every weight of the trace as it is.
-fn stored_type(info: &TraceInfo) -> StoredType {
-    let all = |dtype: &str| !info.streams.is_empty() && info.streams.iter().all(|stream| stream.dtype == dtype);
+/// The narrowest type that holds every weight of the trace as it is read.
+fn stored_type(info: &TraceInfo, options: &ReadOptions) -> StoredType {
+    let as_stored = options.normalize.is_none();
+    let all = |dtype: &str| as_stored && info.streams.iter().all(|stream| stream.dtype == dtype);
     match () {
         () if all("f16") => StoredType::F16,
         () if all("bf16") => StoredType::Bf16,

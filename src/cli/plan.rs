@@ -189,11 +189,13 @@ impl Lanes {
         };
         let mut raised: Vec<u32> = caches.iter().filter(raised).map(|cache| cache.label.layer).collect();
         raised.dedup();
-        if let (Some(budget), Some(first)) = (plan.budget, raised.first()) {
-            let (name, count) = (plan.entry.name, raised.len());
+        if let (Some(budget), false) = (plan.budget, raised.is_empty()) {
+            let layers = if raised.len() == 1 { "layer" } else { "layers" };
+            let named = raised.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
             let note = format!(
-                "{name} at budget {budget}: the share of {count} layers, from layer {first} on, was raised to what the \
-                 policy needs, so that the total is more than budget x layers"
+                "{} at budget {budget}: the share of {layers} {named} was raised to what the policy needs, so that the \
+                 total is more than budget x layers",
+                plan.entry.name
             );
             if !self.notes.contains(&note) {
                 self.notes.push(note);

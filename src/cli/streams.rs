@@ -3,7 +3,7 @@
 use super::list::expand_all;
 use clap::Args;
 use kvsim::error::Error;
-use kvsim::replay::{CachePlan, caches_of, shared_caches_of};
+use kvsim::replay::{CachePlan, caches_of, share_caches};
 use kvsim::trace::{StreamLabel, TraceInfo};
 
 /// Which streams are worked on, and as which caches.
@@ -49,16 +49,20 @@ impl StreamArgs {
     pub fn select(&self, info: &TraceInfo) -> Result<Vec<CachePlan>, Error> {
         let layers = expand_all("layers", &self.layers)?;
         let heads = expand_all("heads", &self.heads)?;
-        let mut caches = match self.kv_heads {
-            Some(KvHeads::Count(count)) => shared_caches_of(info, count)?,
-            _ => caches_of(info)?,
-        };
-        check_known("layer", &layers, &caches, layer_of)?;
-        check_known("head", &heads, &caches, head_of)?;
-        let streams = caches.len();
         let wanted = |names: &[String], name: String| names.is_empty() || names.contains(&name);
-        caches.retain(|cache| wanted(&layers, layer_of(&cache.label)) && wanted(&heads, head_of(&cache.label)));
-        if caches.is_empty() && streams > 0 {
+        let all = caches_of(info)?;
+        check_known("layer", &layers, &all, layer_of)?;
+        let mut caches = all.clone();
+        caches.retain(|cache| wanted(&layers, layer_of(&cache.label)));
+        match self.kv_heads {
+            Some(KvHeads::Count(count)) => {
+                caches = share_caches(info, caches, count)?;
+                check_known("head", &heads, &caches, head_of)?;
+            }
+            _ => check_known("head", &heads, &all, head_of)?,
+        }
+        caches.retain(|cache| wanted(&heads, head_of(&cache.label)));
+        if caches.is_empty() && !all.is_empty() {
             return Err(Error::usage("no stream has both a chosen layer and a chosen head"));
         }
         if self.keep_expired {

@@ -150,7 +150,8 @@ fn parse_table(bytes: &[u8]) -> Result<LayerBudgets, String> {
 
 fn parse_entry(layer: &str, number: &Value) -> Result<(u32, Decimal), String> {
     let index = layer.parse().map_err(|_| format!("{layer:?} is no layer number"))?;
-    let text = number.as_number().map(ToString::to_string);
+    // Unlike the JSON it came from, this spelling never has an exponent.
+    let text = number.as_f64().map(|number| number.to_string());
     let number = text.as_deref().and_then(parse_number);
     let number = number.ok_or_else(|| {
         format!("the budget of layer {layer} is no number from 0 up to {LARGEST} with at most {DECIMALS} decimals")

@@ -14,6 +14,7 @@ mod facts;
 mod group;
 mod lane;
 mod layer_budgets;
+mod parallel;
 mod plan;
 mod planning;
 mod policy_lane;
@@ -24,7 +25,7 @@ mod team;
 pub use cache::Cache;
 pub use lane::{StepMeasure, StepRecord};
 pub use layer_budgets::{LayerBudget, LayerBudgets};
-pub use plan::{CachePlan, LanePlan, caches_of, shared_caches_of};
+pub use plan::{CachePlan, LanePlan, caches_of, share_caches, shared_caches_of};
 pub use planning::planning_bytes;
 pub use run::{
     BadRows, DEFAULT_HEAVY_HITTERS, DEFAULT_MAX_MEMORY, NoObserver, Observer, Options, Outcome, Stage, ViewKind, replay,

@@ -50,8 +50,16 @@ pub fn caches_of(info: &TraceInfo) -> Result<Vec<CachePlan>> {
 /// As [`caches_of`], or when a layer's streams are not all its single query heads, or `kv_heads` does
 /// not divide their number.
 pub fn shared_caches_of(info: &TraceInfo, kv_heads: usize) -> Result<Vec<CachePlan>> {
+    share_caches(info, caches_of(info)?, kv_heads)
+}
+
+/// [`shared_caches_of`] some layers: those of these single-stream caches.
+///
+/// # Errors
+/// As [`shared_caches_of`].
+pub fn share_caches(info: &TraceInfo, caches: Vec<CachePlan>, kv_heads: usize) -> Result<Vec<CachePlan>> {
     let mut layers: BTreeMap<u32, Vec<CachePlan>> = BTreeMap::new();
-    for cache in caches_of(info)? {
+    for cache in caches {
         layers.entry(cache.label.layer).or_default().push(cache);
     }
     let shared = layers.into_iter().map(|(layer, caches)| share(info, layer, caches, kv_heads));

@@ -1,6 +1,7 @@
 //! Plans ahead of the replay what the bounds that know the future evict, and when.
 
 use super::block::{Feeds, Inspector, StepBlock};
+use super::parallel::in_parallel;
 use super::plan::{CachePlan, LanePlan};
 use super::run::Options;
 use crate::error::{Error, Result};
@@ -8,7 +9,6 @@ use crate::policy::future::{Evictions, Future, Schedule};
 use crate::policy::table::Make;
 use crate::position::Position;
 use crate::trace::Source;
-use rayon::prelude::*;
 
 /// A plan to be made: the cache and the lane it is for.
 type Task = (usize, usize);
@@ -54,7 +54,7 @@ pub(super) fn plan_ahead(
     let mut schedules = Schedules { lanes: lanes.len(), of: vec![None; caches.len() * lanes.len()] };
     for some in tasks.chunks(at_once) {
         let plan = |(cache, lane): &Task| plan(source, &caches[*cache], &lanes[*lane], options);
-        let plans = some.par_iter().map(plan).collect::<Result<Vec<Schedule>>>()?;
+        let plans = in_parallel(some, plan)?;
         some.iter().zip(plans).for_each(|(task, schedule)| schedules.set(*task, schedule));
     }
     Ok(schedules)

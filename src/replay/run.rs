@@ -7,13 +7,13 @@
 use super::group::{Group, groups_of};
 use super::lane::StepRecord;
 use super::layer_budgets::LayerBudgets;
+use super::parallel::in_parallel;
 use super::plan::{CachePlan, LanePlan};
 use super::planning::{check_memory, plan_ahead};
 use super::tally::Tally;
 use crate::error::{Error, Result};
 use crate::position::Position;
 use crate::trace::Source;
-use rayon::prelude::*;
 use std::time::{Duration, Instant};
 
 /// What policies are shown of a row.
@@ -180,11 +180,8 @@ impl Run<'_> {
         let groups = groups_of(caches, self.lanes);
         let many = groups.len() >= 2 * rayon::current_num_threads() && !self.observer.wants_steps();
         let one = |group: &Vec<usize>| Group::new(self, caches, group, &schedules, !many)?.replay();
-        let outcomes: Vec<Vec<Outcome>> = if many {
-            groups.par_iter().map(one).collect::<Result<_>>()?
-        } else {
-            groups.iter().map(one).collect::<Result<_>>()?
-        };
+        let outcomes: Vec<Vec<Outcome>> =
+            if many { in_parallel(&groups, one)? } else { groups.iter().map(one).collect::<Result<_>>()? };
         let mut placed: Vec<(usize, Outcome)> =
             groups.into_iter().flatten().zip(outcomes.into_iter().flatten()).collect();
         placed.sort_by_key(|(index, _)| *index);

@@ -44,8 +44,8 @@ pub fn replay_cross_layer(
     k: usize,
     renormalized: bool,
 ) -> Vec<Outcome> {
-    let shared = Shared::default();
-    let mut lanes: Vec<Lane> = streams.iter().map(|_| layer_lane(setting, kind, &shared)).collect();
+    let lane = |cache| Lane::new(cache, kind, setting.budget);
+    let mut lanes: Vec<Lane> = caches_of_layers(setting, streams.len()).into_iter().map(lane).collect();
     let row_count = streams.iter().map(Vec::len).max().unwrap_or(0);
     for index in 0..row_count {
         for (lane, rows) in lanes.iter_mut().zip(streams) {
@@ -58,11 +58,13 @@ pub fn replay_cross_layer(
     lanes.into_iter().map(Lane::finish).collect()
 }
 
-fn layer_lane(setting: &Setting, kind: SelfKind, shared: &Shared) -> Lane {
-    let policy = LayerPolicy {
-        shared: Rc::clone(shared),
+/// The caches of so many layers that share one importance vector.
+pub fn caches_of_layers(setting: &Setting, layers: usize) -> Vec<Cache> {
+    let shared = Shared::default();
+    let policy = || LayerPolicy {
+        shared: Rc::clone(&shared),
         alpha: setting.number("alpha", 0.5),
         recent_window: setting.count("recentWindow", 32),
     };
-    Lane::new(Cache::with_policy(Box::new(policy)), kind, setting.budget)
+    (0..layers).map(|_| Cache::with_policy(Box::new(policy()))).collect()
 }

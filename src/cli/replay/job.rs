@@ -29,9 +29,7 @@ impl Job {
         let Lanes { lanes, notes, .. } =
             request.lanes(info.positions, &caches, &options.layer_budgets).checked(args.skip_invalid)?;
         notes::note(args.quiet, &info.name, &notes);
-        if rows_of_caches(info, &caches, &options) == 0 {
-            notes::warn(args.quiet, &info.name, &["there is no row to replay".to_owned()]);
-        }
+        notes::warn(args.quiet, &info.name, &nothing_to_measure(info, &caches, &options));
         Ok(Job { source, caches, lanes, options })
     }
 }
@@ -40,6 +38,9 @@ impl Job {
 fn block_prompt(args: &ReplayArgs, info: &TraceInfo) -> Result<Position, Error> {
     let len = args.prompt_len.or_else(|| info.metadata_count("prompt_len").filter(|len| *len > 0));
     match len {
+        _ if args.prompt == PromptKind::Stream && args.prompt_len.is_some() => {
+            Err(Error::usage("--prompt-len says where a prompt ends that is cut down at once: add --prompt block"))
+        }
         _ if args.prompt == PromptKind::Stream => Ok(Position(0)),
         None => {
             let name = &info.name;
@@ -52,6 +53,20 @@ fn block_prompt(args: &ReplayArgs, info: &TraceInfo) -> Result<Position, Error> 
             Err(Error::usage(format!("{}: a prompt of {len} positions is longer than its {positions}", info.name)))
         }
         Some(len) => Ok(Position(len as u32)),
+    }
+}
+
+/// Why every figure will be blank, where that can be told.
+fn nothing_to_measure(info: &TraceInfo, caches: &[CachePlan], options: &Options) -> Vec<String> {
+    let rows = |stream: &usize| info.streams[*stream].rows.min(options.steps.unwrap_or(usize::MAX));
+    let most = caches.iter().flat_map(|cache| &cache.streams).map(rows).max().unwrap_or(0);
+    let prompt = options.block_prompt;
+    match most {
+        0 => vec!["there is no row to replay".to_owned()],
+        _ if info.first_position.index() + most <= prompt.index() => {
+            vec![format!("the prompt of {prompt} positions takes up every row: there is none to measure")]
+        }
+        _ => Vec::new(),
     }
 }
 

@@ -111,7 +111,9 @@ fn metadata(info: &TraceInfo) -> BTreeMap<String, String> {
     let mut metadata = info.metadata.clone();
     metadata.insert("kvsim".to_owned(), "1".to_owned());
     metadata.insert("self".to_owned(), info.self_attention.word().to_owned());
-    metadata.insert("seq_len".to_owned(), info.positions.to_string());
+    // What is said of positions without a row has no place in a file: its rows say how long it is.
+    let rows = info.streams.iter().map(|stream| stream.rows).max().unwrap_or(0);
+    metadata.insert("seq_len".to_owned(), info.positions.min(info.first_position.index() + rows).to_string());
     metadata.remove(FIRST_POSITION);
     if info.first_position > info.self_attention.first_step() {
         metadata.insert(FIRST_POSITION.to_owned(), info.first_position.to_string());

@@ -1,0 +1,155 @@
+//! A slow, obvious replay of one cache: query heads that share it, a prompt cut down at once, a
+//! sliding window, rows that begin late. Policies are those of the reference.
+
+use crate::reference::cache::Cache;
+use crate::reference::{Measured, SelfKind};
+use kvsim::trace::memory::Rows;
+
+/// What is replayed, and how.
+#[derive(Clone, Debug)]
+pub struct Situation {
+    pub kind: SelfKind,
+    /// Step of the first row.
+    pub first: usize,
+    /// The rows of each query head.
+    pub heads: Vec<Rows>,
+    /// Rows before this step are observed only, and nothing is evicted before its last one is over.
+    pub prompt: usize,
+    /// The row of step `t` attends to no position before `t - window + 1`.
+    pub window: Option<usize>,
+    pub renormalized: bool,
+    /// k of the heavy-hitter recall.
+    pub k: usize,
+}
+
+impl Situation {
+    /// One head from its first token on, without prompt or window.
+    pub fn plain(kind: SelfKind, rows: Rows) -> Situation {
+        let first = kind.step_at(0);
+        Situation { kind, first, heads: vec![rows], prompt: 0, window: None, renormalized: false, k: 3 }
+    }
+}
+
+/// What happened in one step.
+#[derive(Clone, Debug)]
+pub struct Step {
+    pub step: usize,
+    pub in_prompt: bool,
+    /// One entry for each head; none where a head has no attention, and none in the prompt.
+    pub measured: Vec<Measured>,
+    pub expired: Vec<u32>,
+    pub victims: Vec<u32>,
+    /// Positions held after the step.
+    pub kept: Vec<u32>,
+}
+
+/// A cache on its way through its steps.
+pub struct Lane {
+    situation: Situation,
+    cache: Cache,
+    budget: usize,
+    pub steps: Vec<Step>,
+}
+
+impl Lane {
+    /// Everything before the first row is held when it comes.
+    pub fn new(situation: &Situation, mut cache: Cache, budget: usize) -> Lane {
+        (0..situation.first).for_each(|position| cache.admit(position as u32));
+        let budget = cache.policy.own_budget().unwrap_or(budget);
+        Lane { situation: situation.clone(), cache, budget, steps: Vec::new() }
+    }
+
+    /// Takes the rows of the next step.
+    pub fn step(&mut self) {
+        let index = self.steps.len();
+        let Situation { kind, first, prompt, k, .. } = self.situation;
+        let step = first + index;
+        if kind == SelfKind::Included {
+            self.cache.admit(step as u32);
+        }
+        let heads: Option<Vec<Vec<f32>>> = self.situation.heads.iter().map(|rows| rows[index].clone()).collect();
+        let evicted_before = self.steps.iter().any(|step| !step.victims.is_empty());
+        let measure = |row: &Vec<f32>| Measured::of(row, &self.cache.kept, k, evicted_before);
+        let measured = heads.iter().flatten().map(measure).filter(|_| step >= prompt).collect();
+        if let Some(view) = heads.and_then(|heads| self.view(&heads)) {
+            self.cache.observe(kind.row_length(step), view);
+        }
+        if kind == SelfKind::Excluded {
+            self.cache.admit(step as u32);
+        }
+        let expired = self.expire(step);
+        let victims = if step + 1 >= prompt { self.cache.evict(self.budget) } else { Vec::new() };
+        let kept = self.cache.kept.clone();
+        self.steps.push(Step { step, in_prompt: step < prompt, measured, expired, victims, kept });
+    }
+
+    /// The mean over the heads at every kept position, in doubles, in the order of heads.
+    fn view(&self, heads: &[Vec<f32>]) -> Option<Vec<f32>> {
+        let mean = |position: &u32| {
+            let mut sum = 0.0;
+            for row in heads {
+                sum += f64::from(row[*position as usize]);
+            }
+            (sum / heads.len() as f64) as f32
+        };
+        let view: Vec<f32> = self.cache.kept.iter().map(mean).collect();
+        if !self.situation.renormalized {
+            return Some(view);
+        }
+        let mut total = 0.0;
+        for weight in &view {
+            total += f64::from(*weight);
+        }
+        (total > 0.0).then(|| view.iter().map(|weight| (f64::from(*weight) / total) as f32).collect())
+    }
+
+    /// What the row of step `t + 1` cannot attend to goes after step `t`.
+    fn expire(&mut self, step: usize) -> Vec<u32> {
+        let Some(window) = self.situation.window else { return Vec::new() };
+        let gone: Vec<u32> =
+            self.cache.kept.iter().copied().filter(|position| *position as usize + window < step + 2).collect();
+        for position in &gone {
+            self.cache.kept.retain(|kept| kept != position);
+            self.cache.policy.forget(*position);
+        }
+        gone
+    }
+}
+
+/// Replays all steps.
+pub fn replay(situation: &Situation, cache: Cache, budget: usize) -> Vec<Step> {
+    let mut lane = Lane::new(situation, cache, budget);
+    (0..situation.heads[0].len()).for_each(|_| lane.step());
+    lane.steps
+}
+
+/// The most mass that any sequence of evictions retains after the prompt, found by trying all.
+pub fn best_by_brute_force(situation: &Situation, budget: usize) -> f64 {
+    let kept: Vec<u32> = (0..situation.first as u32).collect();
+    best_from(situation, budget, 0, &kept)
+}
+
+fn best_from(situation: &Situation, budget: usize, index: usize, kept: &[u32]) -> f64 {
+    if index == situation.heads[0].len() {
+        return 0.0;
+    }
+    let step = situation.first + index;
+    let admitted: Vec<u32> = kept.iter().copied().chain([step as u32]).collect();
+    let measured_on = if situation.kind == SelfKind::Included { &admitted } else { kept };
+    let rows: Option<Vec<&Vec<f32>>> = situation.heads.iter().map(|rows| rows[index].as_ref()).collect();
+    let weights = |row: &Vec<f32>| measured_on.iter().map(|position| f64::from(row[*position as usize])).sum::<f64>();
+    let retained: f64 = if step < situation.prompt { 0.0 } else { rows.iter().flatten().map(|row| weights(row)).sum() };
+    let dead = situation.window.map_or(0, |window| (step + 2).saturating_sub(window));
+    let alive: Vec<u32> = admitted.into_iter().filter(|position| *position as usize >= dead).collect();
+    let choices = if step + 1 < situation.prompt { vec![alive] } else { subsets_up_to(&alive, budget) };
+    let rest = choices.iter().map(|rest| best_from(situation, budget, index + 1, rest));
+    retained + rest.fold(f64::NEG_INFINITY, f64::max)
+}
+
+fn subsets_up_to(positions: &[u32], most: usize) -> Vec<Vec<u32>> {
+    let of_bits = |bits: u32| {
+        let chosen = positions.iter().enumerate().filter(|(at, _)| bits & (1 << at) != 0);
+        chosen.map(|(_, position)| *position).collect::<Vec<u32>>()
+    };
+    (0..1_u32 << positions.len()).map(of_bits).filter(|subset| subset.len() <= most).collect()
+}
