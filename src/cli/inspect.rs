@@ -93,12 +93,13 @@ fn said(source: &dyn Source, figures: &[StreamFigures]) -> Vec<(&'static str, St
 
 fn text(info: &TraceInfo, figures: &[StreamFigures], said: &[(&str, String)]) -> String {
     let mut text = format!(
-        "{}: {}, self {}, {} positions, {} streams\n",
+        "{}: {}, self {}, {} positions, {} stream{}\n",
         info.name,
         info.format,
         info.self_attention.word(),
         info.positions,
-        info.streams.len()
+        info.streams.len(),
+        if info.streams.len() == 1 { "" } else { "s" }
     );
     text.extend(info.metadata.iter().map(|(key, value)| format!("  {key}: {value}\n")));
     text.push('\n');

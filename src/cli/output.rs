@@ -32,6 +32,8 @@ impl Output {
     /// When the file could not be written.
     pub fn open(path: Option<&Path>) -> Result<Output> {
         let target = match path {
+            // Opened anew, it would be replaced by a file where it leads to one.
+            Some(path) if path == Path::new("/dev/stdout") => Target::Stdout(BufWriter::new(std::io::stdout())),
             None => Target::Stdout(BufWriter::new(std::io::stdout())),
             Some(path) => open_file(path).with_context(|| format!("cannot write {:?}", path.display()))?,
         };

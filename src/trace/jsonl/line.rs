@@ -22,6 +22,7 @@ pub(super) struct HeaderLine {
 
 /// A row as it stands in the file; `null` weights are what some writers make of NaN.
 #[derive(Deserialize)]
+#[serde(expecting = "an object with layer, head, step and attn")]
 pub(super) struct RowLine {
     #[serde(default)]
     layer: u32,
@@ -38,7 +39,7 @@ fn null_or_weights<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
 }
 
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a head must be a number or a word")]
 enum HeadField {
     Number(u32),
     Word(String),
@@ -53,6 +54,9 @@ impl Default for HeadField {
 impl Line {
     /// Parses a line of text.
     pub(super) fn parse(text: &[u8]) -> Result<Line, String> {
+        if text.trim_ascii_start().first() != Some(&b'{') {
+            return Err("not a row: each line is one JSON object".to_owned());
+        }
         let parsed = serde_json::from_slice::<RowLine>(text).or_else(|error| parse_with_nan(text).ok_or(error));
         let error = match parsed {
             Ok(row) => return Ok(Line::Row(row)),
