@@ -180,9 +180,9 @@ impl ReplayArgs {
     ) -> kvsim::error::Result<Vec<Vec<Outcome>>> {
         let progress = Progress::new(rows_of(jobs), self.quiet);
         let replay_one = |job: &Job| {
-            let watcher = Watcher { progress: &progress, timing, job, steps };
+            let watcher = Watcher { progress: &progress, timing, job, steps, excess: Mutex::default() };
             let outcomes = replay(&*job.source, &job.caches, &job.lanes, &job.options, &watcher)?;
-            notes::warn(self.quiet, &job.source.info().name, &job.source.warnings());
+            notes::warn(self.quiet, &job.source.info().name, &watcher.warnings());
             Ok(outcomes)
         };
         jobs.iter().map(replay_one).collect()

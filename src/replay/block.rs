@@ -148,6 +148,38 @@ pub(super) struct Inspector<'a> {
     streams: &'a [usize],
     finders: Vec<FactFinder>,
     bad_rows: BadRows,
+    /// One entry for each stream.
+    excess: Vec<ExcessMass>,
+}
+
+/// Rows of a stream that hold more attention than there is: scaled, or no attention at all.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ExcessMass {
+    /// Index of the stream in the trace.
+    pub stream: usize,
+    /// Sums above this are more than rounding to the stored type explains.
+    pub limit: f64,
+    /// Number of such rows.
+    pub rows: u64,
+    /// The heaviest row: its step and its sum.
+    pub most: (Position, f64),
+}
+
+impl ExcessMass {
+    fn of(source: &dyn Source, stream: usize) -> ExcessMass {
+        let tolerance = if source.info().streams[stream].dtype == "bf16" { 5e-3 } else { 1e-3 };
+        ExcessMass { stream, limit: 1.0 + tolerance, rows: 0, most: (Position(0), 0.0) }
+    }
+
+    #[inline]
+    fn watch(&mut self, step: Position, total: f64) {
+        if total > self.limit {
+            self.rows += 1;
+            if total > self.most.1 {
+                self.most = (step, total);
+            }
+        }
+    }
 }
 
 impl<'a> Inspector<'a> {
@@ -158,7 +190,13 @@ impl<'a> Inspector<'a> {
         bad_rows: BadRows,
     ) -> Inspector<'a> {
         let finders = cache.streams.iter().map(|_| FactFinder::new(heavy_hitters)).collect();
-        Inspector { source, streams: &cache.streams, finders, bad_rows }
+        let excess = cache.streams.iter().map(|stream| ExcessMass::of(source, *stream)).collect();
+        Inspector { source, streams: &cache.streams, finders, bad_rows, excess }
+    }
+
+    /// The streams in which rows hold more attention than there is.
+    pub(super) fn excess(&self) -> impl Iterator<Item = &ExcessMass> {
+        self.excess.iter().filter(|excess| excess.rows > 0)
     }
 
     /// Finds the facts of every row of the block.
@@ -180,6 +218,9 @@ impl<'a> Inspector<'a> {
         let facts = self.finders[head].find(row);
         if facts.is_none() && self.bad_rows == BadRows::Error {
             return refuse_weights(self.source, self.streams[head], rows.row(index)).map(|()| None);
+        }
+        if let Some(facts) = &facts {
+            self.excess[head].watch(rows.row(index).step, facts.total);
         }
         Ok(facts)
     }

@@ -121,6 +121,8 @@ impl<'a> Group<'a> {
     }
 
     fn finish(self) -> Vec<Outcome> {
+        let excess = self.inspectors.iter().flat_map(Inspector::excess);
+        excess.for_each(|excess| self.run.observer.excess_mass(excess));
         let mut tallies = vec![Vec::new(); self.caches.len()];
         for team in self.teams {
             team.finish().into_iter().zip(&mut tallies).for_each(|(tally, tallies)| tallies.push(tally));

@@ -22,6 +22,7 @@ mod run;
 mod tally;
 mod team;
 
+pub use block::ExcessMass;
 pub use cache::Cache;
 pub use lane::{StepMeasure, StepRecord};
 pub use layer_budgets::{LayerBudget, LayerBudgets};

@@ -273,3 +273,13 @@ fn inspect_refuses_what_replay_refuses_and_counts_bad_rows() {
     let report = kvsim(&["inspect", &bad]).report();
     assert!(report.contains("warning: stream 2.5: 1 rows hold a negative weight or no number"), "{report}");
 }
+
+#[test]
+fn rows_that_hold_more_than_all_attention_are_warned_of_once() {
+    let ran = kvsim_reading(
+        "{\"step\":1,\"attn\":[1]}\n{\"step\":2,\"attn\":[1,1.5]}\n",
+        &["replay", "-", "--policy", "full"],
+    );
+    assert_eq!((ran.code, ran.stderr.lines().count()), (0, 1), "{}", ran.stderr);
+    assert!(ran.stderr.contains("1 row sums of 1 streams exceed 1") && ran.stderr.contains("row 2 of stream 0.0"));
+}
