@@ -139,8 +139,6 @@ impl Kernel for CountOver<'_> {
 pub struct RowLimits {
     /// A weight above this is pivotal.
     pub pivotal: f32,
-    /// A weight above this is a peak.
-    pub peak: f32,
     /// Weights of at least this are picked.
     pub floor: f32,
 }
@@ -152,8 +150,6 @@ pub struct RowScan {
     pub total: f64,
     /// Number of pivotal weights.
     pub pivotal: u32,
-    /// Number of peaks.
-    pub peaks: u32,
     /// Whether a weight has its sign bit set: it is negative, or a negative zero.
     pub signed: bool,
 }
@@ -210,7 +206,6 @@ fn scan_row_portably(row: &[f32], limits: RowLimits, picked: &mut Picked) -> Row
     RowScan {
         total: dispatch(Sum { row }),
         pivotal: count_over(row, limits.pivotal),
-        peaks: count_over(row, limits.peak),
         signed: dispatch(AnySigned { row }),
     }
 }
