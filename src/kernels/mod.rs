@@ -116,6 +116,36 @@ impl Kernel for Sum<'_> {
     }
 }
 
+/// Sums the weights above a threshold.
+pub fn sum_over(weights: &[f32], threshold: f32) -> f64 {
+    dispatch(SumOver { weights, threshold })
+}
+
+struct SumOver<'a> {
+    weights: &'a [f32],
+    threshold: f32,
+}
+
+impl Kernel for SumOver<'_> {
+    type Output = f64;
+    /// Adding 0 for a weight that does not count changes no sum of weights that are not negative.
+    #[inline(always)]
+    fn run(self) -> f64 {
+        let counted = |weight: f32| if weight > self.threshold { f64::from(weight) } else { 0.0 };
+        let mut partial = [0.0; LANES];
+        let (chunks, rest) = self.weights.as_chunks::<LANES>();
+        for chunk in chunks {
+            for lane in 0..LANES {
+                partial[lane] += counted(chunk[lane]);
+            }
+        }
+        for (partial, weight) in partial.iter_mut().zip(rest) {
+            *partial += counted(*weight);
+        }
+        fold(&partial)
+    }
+}
+
 /// Number of weights above a threshold.
 pub fn count_over(weights: &[f32], threshold: f32) -> u32 {
     dispatch(CountOver { weights, threshold })

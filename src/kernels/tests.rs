@@ -38,6 +38,18 @@ fn a_scan_counts_sums_and_picks_as_a_plain_loop_does() {
 }
 
 #[test]
+fn a_sum_and_a_count_over_a_threshold_are_those_of_a_plain_loop() {
+    for len in LENGTHS {
+        let row = weights(len, len as u32);
+        for threshold in [-1.0, 0.0, 0.375, 1.0] {
+            let over = row.iter().filter(|weight| **weight > threshold);
+            assert_eq!(count_over(&row, threshold) as usize, over.clone().count());
+            assert_eq!(sum_over(&row, threshold), over.map(|weight| f64::from(*weight)).sum::<f64>());
+        }
+    }
+}
+
+#[test]
 fn the_versions_of_a_scan_agree_to_the_bit() {
     for len in LENGTHS {
         for seed in 0..20 {
