@@ -60,17 +60,15 @@ fn widen_chunk(bits: &[u16; LANES]) -> __m512 {
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2,popcnt")]
 fn scan(row: &[f32], limits: RowLimits, picked: &mut Picked) -> RowScan {
-    let (pivotal, peak) = (_mm512_set1_ps(limits.pivotal), _mm512_set1_ps(limits.peak));
-    let floor = _mm512_set1_ps(limits.floor);
+    let (pivotal, floor) = (_mm512_set1_ps(limits.pivotal), _mm512_set1_ps(limits.floor));
     let (mut sum, mut signs) = (Sum::zero(), _mm512_setzero_si512());
-    let (mut pivotals, mut peaks) = (_mm512_setzero_si512(), _mm512_setzero_si512());
+    let mut pivotals = _mm512_setzero_si512();
     let (chunks, rest) = row.as_chunks::<LANES>();
     for (index, chunk) in chunks.iter().enumerate() {
         let weights = load(chunk);
         sum.add(weights);
         signs = _mm512_or_si512(signs, _mm512_castps_si512(weights));
         pivotals = count(pivotals, _mm512_cmp_ps_mask::<_CMP_GT_OQ>(weights, pivotal));
-        peaks = count(peaks, _mm512_cmp_ps_mask::<_CMP_GT_OQ>(weights, peak));
         let chosen = _mm512_cmp_ps_mask::<_CMP_GE_OQ>(weights, floor);
         if chosen != 0 {
             pick(picked, index * LANES, weights, chosen);
@@ -81,14 +79,8 @@ fn scan(row: &[f32], limits: RowLimits, picked: &mut Picked) -> RowScan {
     sum.add(weights);
     signs = _mm512_or_si512(signs, _mm512_castps_si512(weights));
     pivotals = count(pivotals, held & _mm512_cmp_ps_mask::<_CMP_GT_OQ>(weights, pivotal));
-    peaks = count(peaks, held & _mm512_cmp_ps_mask::<_CMP_GT_OQ>(weights, peak));
     pick(picked, chunks.len() * LANES, weights, held & _mm512_cmp_ps_mask::<_CMP_GE_OQ>(weights, floor));
-    RowScan {
-        total: sum.total(),
-        pivotal: total(pivotals),
-        peaks: total(peaks),
-        signed: _mm512_movepi32_mask(signs) != 0,
-    }
+    RowScan { total: sum.total(), pivotal: total(pivotals), signed: _mm512_movepi32_mask(signs) != 0 }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2,popcnt")]

@@ -116,6 +116,36 @@ impl Kernel for Sum<'_> {
     }
 }
 
+/// Sums the weights above a threshold.
+pub fn sum_over(weights: &[f32], threshold: f32) -> f64 {
+    dispatch(SumOver { weights, threshold })
+}
+
+struct SumOver<'a> {
+    weights: &'a [f32],
+    threshold: f32,
+}
+
+impl Kernel for SumOver<'_> {
+    type Output = f64;
+    /// Adding 0 for a weight that does not count changes no sum of weights that are not negative.
+    #[inline(always)]
+    fn run(self) -> f64 {
+        let counted = |weight: f32| if weight > self.threshold { f64::from(weight) } else { 0.0 };
+        let mut partial = [0.0; LANES];
+        let (chunks, rest) = self.weights.as_chunks::<LANES>();
+        for chunk in chunks {
+            for lane in 0..LANES {
+                partial[lane] += counted(chunk[lane]);
+            }
+        }
+        for (partial, weight) in partial.iter_mut().zip(rest) {
+            *partial += counted(*weight);
+        }
+        fold(&partial)
+    }
+}
+
 /// Number of weights above a threshold.
 pub fn count_over(weights: &[f32], threshold: f32) -> u32 {
     dispatch(CountOver { weights, threshold })
@@ -139,8 +169,6 @@ impl Kernel for CountOver<'_> {
 pub struct RowLimits {
     /// A weight above this is pivotal.
     pub pivotal: f32,
-    /// A weight above this is a peak.
-    pub peak: f32,
     /// Weights of at least this are picked.
     pub floor: f32,
 }
@@ -152,8 +180,6 @@ pub struct RowScan {
     pub total: f64,
     /// Number of pivotal weights.
     pub pivotal: u32,
-    /// Number of peaks.
-    pub peaks: u32,
     /// Whether a weight has its sign bit set: it is negative, or a negative zero.
     pub signed: bool,
 }
@@ -210,7 +236,6 @@ fn scan_row_portably(row: &[f32], limits: RowLimits, picked: &mut Picked) -> Row
     RowScan {
         total: dispatch(Sum { row }),
         pivotal: count_over(row, limits.pivotal),
-        peaks: count_over(row, limits.peak),
         signed: dispatch(AnySigned { row }),
     }
 }

@@ -19,7 +19,7 @@ const LENGTHS: [usize; 9] = [0, 1, 15, 16, 17, 31, 32, 100, 1000];
 fn scan(row: &[f32], how: fn(&[f32], RowLimits, &mut Picked) -> RowScan, floor: f32) -> (RowScan, Vec<f32>, Vec<u32>) {
     let mut picked = Picked::default();
     picked.start(row.len());
-    let found = how(row, RowLimits { pivotal: 0.25, peak: 0.5, floor }, &mut picked);
+    let found = how(row, RowLimits { pivotal: 0.25, floor }, &mut picked);
     (found, picked.weights().to_vec(), picked.positions().to_vec())
 }
 
@@ -30,11 +30,22 @@ fn a_scan_counts_sums_and_picks_as_a_plain_loop_does() {
         let (found, picked, positions) = scan(&row, scan_row, 0.375);
         assert_eq!(found.total, row.iter().map(|w| f64::from(*w)).sum::<f64>(), "sums of dyadic numbers are exact");
         assert_eq!(found.pivotal as usize, row.iter().filter(|w| **w > 0.25).count());
-        assert_eq!(found.peaks as usize, row.iter().filter(|w| **w > 0.5).count());
         assert!(!found.signed);
         let plain: Vec<u32> = (0..len as u32).filter(|i| row[*i as usize] >= 0.375).collect();
         assert_eq!(positions, plain);
         assert_eq!(picked, plain.iter().map(|i| row[*i as usize]).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn a_sum_and_a_count_over_a_threshold_are_those_of_a_plain_loop() {
+    for len in LENGTHS {
+        let row = weights(len, len as u32);
+        for threshold in [-1.0, 0.0, 0.375, 1.0] {
+            let over = row.iter().filter(|weight| **weight > threshold);
+            assert_eq!(count_over(&row, threshold) as usize, over.clone().count());
+            assert_eq!(sum_over(&row, threshold), over.map(|weight| f64::from(*weight)).sum::<f64>());
+        }
     }
 }
 

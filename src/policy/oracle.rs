@@ -8,32 +8,23 @@
 //! *Cost.* One selection over the row and step, linear in the row's length.
 
 use super::Bound;
+use crate::kernels;
 
 /// Keeps the heaviest weights of each row.
-#[derive(Default)]
-pub struct Oracle {
-    scratch: Vec<f32>,
-}
+pub struct Oracle;
 
 impl Bound for Oracle {
-    /// Weights above the smallest that is held are added in position order; what is left of the
-    /// count holds that smallest weight.
+    /// Weights above the smallest that is held are added; what is left of the count holds that
+    /// smallest weight.
     fn retained(&mut self, row: &[f32], held: usize) -> f64 {
         if held >= row.len() {
-            return crate::kernels::sum(row);
+            return kernels::sum(row);
         }
         if held == 0 {
             return 0.0;
         }
-        self.scratch.clear();
-        self.scratch.extend_from_slice(row);
-        let (_, least, _) = self.scratch.select_nth_unstable_by(held - 1, |a, b| b.total_cmp(a));
-        let least = *least;
-        let (mut sum, mut above) = (0.0, 0_usize);
-        for weight in row.iter().filter(|weight| **weight > least) {
-            sum += f64::from(*weight);
-            above += 1;
-        }
-        sum + (held - above) as f64 * f64::from(least)
+        let least = kernels::nth_largest(row, held);
+        let above = kernels::count_over(row, least) as usize;
+        kernels::sum_over(row, least) + (held - above) as f64 * f64::from(least)
     }
 }

@@ -32,6 +32,10 @@ impl Policy for Random {
     fn choose(&mut self, overflow: Overflow<'_>, victims: &mut Vec<Slot>) {
         let first = sink_slots(overflow, self.sinks);
         let end = overflow.kept.len().saturating_sub(self.recent_window);
+        if overflow.excess == 1 && first < end {
+            victims.push(Slot(first + self.generator.below((end - first) as u32) as usize));
+            return;
+        }
         let mut candidates: Vec<usize> = (first..end).collect();
         for _ in 0..overflow.excess.min(candidates.len()) {
             let draw = self.generator.below(candidates.len() as u32) as usize;

@@ -285,7 +285,7 @@ pub static POLICIES: &[PolicyEntry] = &[
         check: anything_goes,
         cache_budget: as_given,
         figure: None,
-        make: Make::Bound(|_| Box::new(Oracle::default())),
+        make: Make::Bound(|_| Box::new(Oracle)),
     },
     PolicyEntry {
         name: "optimal",

@@ -73,7 +73,6 @@ impl FactFinder {
     pub(super) fn find(&mut self, row: &mut [f32]) -> Option<RowFacts> {
         let limits = RowLimits {
             pivotal: f32_not_above(1.0 / row.len() as f64),
-            peak: f32_not_above(PEAK),
             floor: if row.len() > self.heavy_hitters { self.floor } else { f32::INFINITY },
         };
         let scan = kernels::scan_row(row, limits, &mut self.picked);
@@ -84,16 +83,23 @@ impl FactFinder {
         if !scan.total.is_finite() {
             return None;
         }
+        let peaks = self.peaks(row, limits.floor);
         let (heavy_limit, heavy_tie) = self.heavy_threshold(row);
         Some(RowFacts {
             total: scan.total,
             pivotal_limit: limits.pivotal,
             pivotal: scan.pivotal,
-            peaks: scan.peaks,
+            peaks,
             heavy: self.heavy_hitters.min(row.len()) as u32,
             heavy_limit,
             heavy_tie,
         })
+    }
+
+    /// Number of peaks. They are among the few that were picked where the floor is no higher.
+    fn peaks(&self, row: &[f32], floor: f32) -> u32 {
+        let peak = f32_not_above(PEAK);
+        kernels::count_over(if floor <= peak { self.picked.weights() } else { row }, peak)
     }
 
     /// The k heaviest positions, ties to the lower position, as a limit that heavy weights exceed
@@ -165,6 +171,8 @@ mod tests {
             let found: Vec<u32> = (0..len).filter(is_heavy).collect();
             assert_eq!(found, plain_heavy(&row, 5), "row {round}");
             assert_eq!(facts.heavy as usize, found.len());
+            let peaks = row.iter().filter(|weight| f64::from(**weight) > PEAK).count();
+            assert_eq!(facts.peaks as usize, peaks, "row {round}");
         }
     }
 }
