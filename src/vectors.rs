@@ -85,6 +85,9 @@ fn run_case(entry: &'static PolicyEntry, case: &Case) -> Result<(), String> {
     let mut subject = Subject::new(entry, case)?;
     for (index, step) in case.steps.iter().enumerate() {
         let number = index + 1;
+        if step.expect.is_none() && !["onDecodeStep", "evict"].contains(&step.call.as_str()) {
+            return Err(format!("step {number}: {} asks without saying what it expects", step.call));
+        }
         let answer = subject.call(step).map_err(|problem| format!("step {number}: {}: {problem}", step.call))?;
         if let Some(expected) = &step.expect
             && !same(expected, &answer)

@@ -100,6 +100,17 @@ fn every_generated_block_has_its_command_and_every_command_its_block() {
 }
 
 #[test]
+fn what_a_command_is_shown_to_print_is_what_it_prints() {
+    let sandbox = Sandbox::new();
+    for shown in fences(&readme(), "text").iter().filter(|shown| shown.starts_with("$ ")) {
+        let (command, printed) = shown[2..].split_once('\n').expect("a command and what it prints");
+        let output = sandbox.run(command);
+        let found = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(printed, found, "the README shows other lines than `{command}` prints");
+    }
+}
+
+#[test]
 fn the_python_example_writes_a_trace() {
     let example = fences(&readme(), "python").concat();
     let sandbox = Sandbox::new();

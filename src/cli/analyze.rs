@@ -6,7 +6,7 @@ mod text;
 
 use super::list::expand_all;
 use super::notes;
-use super::output::Output;
+use super::output::{Output, refuse_overlap};
 use super::plan::Budget;
 use super::progress::Progress;
 use super::read_args::ReadArgs;
@@ -21,7 +21,7 @@ use kvsim::trace::formats;
 use kvsim::trace::{Source, TraceInfo};
 use std::ffi::OsString;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Say which positions matter in a trace, and how small a cache may be
@@ -99,6 +99,8 @@ enum Format {
 
 impl AnalyzeArgs {
     pub fn run(&self) -> Result<ExitCode> {
+        let outputs: Vec<&Path> = self.output.iter().map(PathBuf::as_path).collect();
+        refuse_overlap(&[&self.trace], &outputs)?;
         let mut output = Output::open(self.output.as_deref())?;
         let source = formats::open(&self.trace, &self.read.options())?;
         let info = source.info();

@@ -1,6 +1,6 @@
 //! `kvsim generate`: a synthetic trace as a native file.
 
-use super::output::Output;
+use super::output::{Output, refuse_overlap};
 use super::progress::Progress;
 use anyhow::Result;
 use clap::Args;
@@ -50,6 +50,7 @@ pub struct GenerateArgs {
 impl GenerateArgs {
     pub fn run(&self) -> Result<ExitCode> {
         let trace = SyntheticTrace::new(self.spec()?);
+        refuse_overlap(&[self.spec.as_os_str()], &[&self.output])?;
         let mut output = Output::open(Some(&self.output))?;
         let rows = trace.info().streams.iter().map(|stream| stream.rows as u64).sum();
         let progress = Progress::new(rows, self.quiet);

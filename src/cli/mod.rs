@@ -20,6 +20,8 @@ mod table;
 mod timing;
 mod vectors;
 
+pub use notes::to_stderr;
+
 use clap::{Parser, Subcommand};
 use kvsim::error::Error;
 use std::process::ExitCode;

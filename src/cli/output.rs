@@ -1,6 +1,8 @@
 //! Where output goes: standard output, or a file that appears whole or not at all.
 
 use anyhow::{Context, Result};
+use kvsim::error::Error;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -32,8 +34,10 @@ impl Output {
     /// When the file could not be written.
     pub fn open(path: Option<&Path>) -> Result<Output> {
         let target = match path {
-            // Opened anew, it would be replaced by a file where it leads to one.
-            Some(path) if path == Path::new("/dev/stdout") => Target::Stdout(BufWriter::new(std::io::stdout())),
+            // Opened anew, the device would be replaced by a file where it leads to one.
+            Some(path) if path == Path::new("/dev/stdout") || path == Path::new("-") => {
+                Target::Stdout(BufWriter::new(std::io::stdout()))
+            }
             None => Target::Stdout(BufWriter::new(std::io::stdout())),
             Some(path) => open_file(path).with_context(|| format!("cannot write {:?}", path.display()))?,
         };
@@ -60,12 +64,46 @@ impl Output {
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.writer().write(bytes)
+        let written = self.writer().write(bytes);
+        written.map_err(|error| self.name(error))
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
-        self.writer().flush()
+        let flushed = self.writer().flush();
+        flushed.map_err(|error| self.name(error))
     }
+}
+
+impl Output {
+    /// Says where an error happened and keeps its kind.
+    fn name(&self, error: std::io::Error) -> std::io::Error {
+        let place = match &self.target {
+            Target::Stdout(_) => "standard output".to_owned(),
+            Target::Whole { path, .. } | Target::Direct { path, .. } => format!("{:?}", path.display()),
+        };
+        std::io::Error::new(error.kind(), format!("cannot write {place}: {error}"))
+    }
+}
+
+/// Refuses outputs that are the same file as an input or as another output.
+///
+/// # Errors
+/// Names the file.
+pub fn refuse_overlap(inputs: &[&OsStr], outputs: &[&Path]) -> std::result::Result<(), Error> {
+    let real = |path: &Path| {
+        let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+        path.canonicalize().ok().or_else(|| Some(folder.canonicalize().ok()?.join(path.file_name()?)))
+    };
+    let mut taken: Vec<PathBuf> = inputs.iter().filter_map(|input| real(Path::new(input))).collect();
+    for output in outputs {
+        let Some(place) = real(output).filter(|place| !place.exists() || place.is_file()) else { continue };
+        if taken.contains(&place) {
+            let problem = "it is read or written by the same command: choose another name for the output";
+            return Err(Error::usage(format!("{:?}: {problem}", output.display())));
+        }
+        taken.push(place);
+    }
+    Ok(())
 }
 
 impl Output {

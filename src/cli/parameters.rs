@@ -2,7 +2,7 @@
 
 use super::list;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
-use kvsim::policy::parameter::{PARAMETERS, Parameter, Value};
+use kvsim::policy::parameter::{Kind, PARAMETERS, Parameter, Value};
 use kvsim::policy::table::POLICIES;
 
 /// What was typed for each parameter that was named.
@@ -60,11 +60,19 @@ fn flag(parameter: &Parameter) -> Arg {
         .value_name("LIST")
         .action(ArgAction::Append)
         .help_heading("Parameters of policies (lists and ranges multiply)")
-        .help(format!("{}{}", capitalized(parameter.summary), users(parameter)))
+        .help(format!("{}{}{}", capitalized(parameter.summary), words(parameter), users(parameter)))
 }
 
 fn capitalized(text: &str) -> String {
     text[..1].to_uppercase() + &text[1..]
+}
+
+/// The values of a parameter that takes words.
+fn words(parameter: &Parameter) -> String {
+    match parameter.kind {
+        Kind::Word(words) => format!(": {}", words.join(", ")),
+        _ => String::new(),
+    }
 }
 
 /// Which policies take a parameter, by default value.

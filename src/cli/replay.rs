@@ -3,7 +3,7 @@
 mod job;
 mod watch;
 
-use super::output::Output;
+use super::output::{Output, refuse_overlap};
 use super::parameters::ParameterArgs;
 use super::plan::{Budget, LaneRequest, policies_named};
 use super::progress::Progress;
@@ -22,9 +22,9 @@ use kvsim::report::format::{self, FORMATS, OutputFormat};
 use kvsim::report::line::{By, Line, Replayed};
 use kvsim::report::steps::StepWriter;
 use kvsim::trace::spec::DEFAULT_TRACE;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::time::Instant;
@@ -32,6 +32,13 @@ use watch::Watcher;
 
 /// Budget where none is named.
 const DEFAULT_BUDGET: &str = "512";
+
+fn budget_help() -> String {
+    format!(
+        "Most positions held between steps: counts (512), shares of the trace's positions (12.5%), lists and ranges of \
+         counts (256..1024x2, 256..1024+256; 64..66 goes by ones) [default: {DEFAULT_BUDGET}]"
+    )
+}
 
 /// Replay traces through policies and report what each retained
 ///
@@ -53,9 +60,7 @@ pub struct ReplayArgs {
     #[arg(short, long, value_name = "LIST", help_heading = "What to replay")]
     policy: Vec<String>,
 
-    /// Most positions held between steps: counts (512), shares of the trace's positions (12.5%),
-    /// lists and ranges (256..1024x2, 256..1024+256)
-    #[arg(short, long, value_name = "LIST", default_value = DEFAULT_BUDGET, help_heading = "What to replay")]
+    #[arg(short, long, value_name = "LIST", help_heading = "What to replay", help = budget_help())]
     budget: Vec<String>,
 
     #[command(flatten, next_help_heading = "What to replay")]
@@ -151,6 +156,9 @@ impl ReplayArgs {
         let request = self.request()?;
         let layer_budgets = LayerBudgets::parse(&self.layer_budget)?;
         let format = self.output_format();
+        let inputs: Vec<&OsStr> = self.traces.iter().map(OsString::as_os_str).collect();
+        let outputs: Vec<&Path> = self.output.iter().chain(&self.per_step).map(PathBuf::as_path).collect();
+        refuse_overlap(&inputs, &outputs)?;
         let mut output = Output::open(self.output.as_deref())?;
         let steps = self.open_steps()?;
         let jobs = self.jobs(&request, &layer_budgets)?;
@@ -167,7 +175,7 @@ impl ReplayArgs {
         if self.timing {
             let lanes = jobs.iter().map(|job| job.lanes.len()).max().unwrap_or(0);
             let (rows, weights) = (rows_of(&jobs), weights_of(&jobs));
-            eprint!("{}", timing.report(rows, weights, lanes, replayed.elapsed()));
+            notes::to_stderr(&timing.report(rows, weights, lanes, replayed.elapsed()));
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -183,6 +191,9 @@ impl ReplayArgs {
             let watcher = Watcher { progress: &progress, timing, job, steps, excess: Mutex::default() };
             let outcomes = replay(&*job.source, &job.caches, &job.lanes, &job.options, &watcher)?;
             notes::warn(self.quiet, &job.source.info().name, &watcher.warnings());
+            if self.budget.is_empty() {
+                notes::note(self.quiet, &job.source.info().name, &job.idle_budget());
+            }
             Ok(outcomes)
         };
         jobs.iter().map(replay_one).collect()
@@ -190,7 +201,8 @@ impl ReplayArgs {
 
     fn request(&self) -> Result<LaneRequest, Error> {
         let names = list::expand_all("policy", &self.policy)?;
-        let budgets = list::expand_all("budget", &self.budget)?;
+        let default = [DEFAULT_BUDGET.to_owned()];
+        let budgets = list::expand_all("budget", if self.budget.is_empty() { &default } else { &self.budget })?;
         let request = LaneRequest {
             policies: policies_named(&names)?,
             budgets: budgets.iter().map(|text| Budget::parse(text)).collect::<Result<_, _>>().map_err(Error::Usage)?,
@@ -239,6 +251,8 @@ impl ReplayArgs {
             lanes: &job.lanes,
             heavy_hitters: self.heavy_hitters,
             view: self.view.word(),
+            prompt: if job.options.block_prompt > info.first_position { "block" } else { "stream" },
+            layer_shape: &job.layer_shape,
             outcomes,
         };
         match self.by {

@@ -1,6 +1,9 @@
 //! Every dispatched loop against the plain one that it stands for, and each twin against the other.
 
+use super::kept::gather_portably;
+use super::row::scan_row_portably;
 use super::*;
+use crate::position::Position;
 use crate::trace::rng::Xoshiro128;
 
 fn weights(len: usize, seed: u32) -> Vec<f32> {

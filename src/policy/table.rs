@@ -191,7 +191,7 @@ pub static POLICIES: &[PolicyEntry] = &[
     },
     PolicyEntry {
         name: "scissorhands",
-        summary: "keeps what got more than an even share most often, and the newest",
+        summary: "keeps what most often got more than 1 / kept positions, and the newest",
         paper: Some("Liu et al.: Scissorhands, NeurIPS 2023, arXiv 2305.17118"),
         parameters: &[RECENT],
         budgeted: true,

@@ -116,6 +116,20 @@ const KEYS: &[Column] = &[
         "mean over streams of the budget in force, which differs where budgets are dealt out to layers",
     ),
     column(
+        "layer_shape",
+        "",
+        Role::Key,
+        Compute::Line(|line| text(line.layer_shape)),
+        "how the budget was dealt out to layers, as asked for",
+    ),
+    column(
+        "prompt",
+        "",
+        Role::Key,
+        Compute::Line(|line| text(line.prompt)),
+        "stream: the budget held from the first row; block: the prompt was cut down at once",
+    ),
+    column(
         "view",
         "",
         Role::Key,

@@ -15,6 +15,10 @@ pub struct Line<'a> {
     pub heavy_hitters: usize,
     /// What policies saw.
     pub view: &'static str,
+    /// How the prompt was treated.
+    pub prompt: &'static str,
+    /// How the budget was dealt out to layers.
+    pub layer_shape: &'a str,
     /// Which streams the line is about.
     pub streams: Streams<'a>,
     /// Sums and counts.
@@ -58,6 +62,10 @@ pub struct Replayed<'a> {
     pub heavy_hitters: usize,
     /// What policies saw.
     pub view: &'static str,
+    /// How the prompt was treated.
+    pub prompt: &'static str,
+    /// How the budget was dealt out to layers, as it was asked for.
+    pub layer_shape: &'a str,
     /// What came out.
     pub outcomes: &'a [Outcome],
 }
@@ -102,13 +110,15 @@ impl<'a> Replayed<'a> {
 
     /// One line for each lane, over some caches.
     fn over(self, streams: Streams<'a>, outcomes: &[&'a Outcome]) -> Vec<Line<'a>> {
-        let Replayed { trace, positions, heavy_hitters, view, .. } = self;
+        let Replayed { trace, positions, heavy_hitters, view, prompt, layer_shape, .. } = self;
         let line = |(index, lane): (usize, &'a LanePlan)| Line {
             trace,
             positions,
             lane,
             heavy_hitters,
             view,
+            prompt,
+            layer_shape,
             streams,
             tally: merged(outcomes, index),
             oracle: self.retained_by("oracle", lane.budget, outcomes),

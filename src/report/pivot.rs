@@ -99,6 +99,7 @@ impl<'a> Pivot<'a> {
         if pivot.cells.is_empty() {
             return Err("no line is left to show".to_owned());
         }
+        pivot.check_comparable()?;
         Ok(pivot)
     }
 
@@ -111,6 +112,40 @@ impl<'a> Pivot<'a> {
             None => Ok(()),
             Some(other) => Err(self.clash(other, line)),
         }
+    }
+
+    /// Refuses lines that differ in what was replayed or how it was measured where no title says so.
+    fn check_comparable(&self) -> Result<(), String> {
+        let (shown, hidden): (Vec<usize>, Vec<usize>) =
+            (0..self.results.header.len()).filter(|at| self.is_of_trace(*at)).partition(|at| self.is_shown(*at));
+        let mut firsts: Vec<&Vec<String>> = Vec::new();
+        for line in self.cells.iter().flatten().flatten() {
+            let alike = |first: &&&Vec<String>| shown.iter().all(|at| first[*at] == line[*at]);
+            let Some(first) = firsts.iter().find(alike) else {
+                firsts.push(line);
+                continue;
+            };
+            if let Some(at) = hidden.iter().find(|at| first[**at] != line[**at]) {
+                let name = &self.results.header[*at];
+                return Err(format!(
+                    "lines that differ in {name} would stand side by side: add it to --rows or choose with --filter {name}=..."
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn is_shown(&self, column: usize) -> bool {
+        let name = &self.results.header[column];
+        self.plan.rows.contains(name) || self.plan.columns == *name
+    }
+
+    /// Whether a column says what was replayed and how it was measured, rather than by which lane.
+    fn is_of_trace(&self, column: usize) -> bool {
+        let name = self.results.header[column].as_str();
+        let of_lane =
+            ["policy", "budget"].contains(&name) || PARAMETERS.iter().any(|parameter| parameter.column == name);
+        !of_lane && find(name).is_some_and(|column| column.role == Role::Key)
     }
 
     /// Two lines for one cell: says which columns tell them apart.

@@ -91,7 +91,12 @@ fn describe(mut member: Member<'_>, name: String, path: &Path, options: &ReadOpt
     let cells = header.cells(&path.display().to_string(), Some(&name))?;
     let needed = npy::check_len(&header, cells, member.size())?;
     let (storage, start) = match member.compression() {
-        CompressionMethod::Stored => (Storage::File(path.to_owned()), stored_start(&member, path)? + header.len),
+        CompressionMethod::Stored => {
+            let start = stored_start(&member, path)? + header.len;
+            // Read once for its checksum: rows are read later from where they stand.
+            inflate(member, needed, &mut std::io::sink())?;
+            (Storage::File(path.to_owned()), start)
+        }
         _ if options.max_memory.is_some_and(|most| needed <= most) => (inflate_to_memory(member, needed)?, 0),
         _ => (inflate_to_copy(member, needed)?, 0),
     };

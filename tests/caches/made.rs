@@ -11,7 +11,7 @@ use kvsim::replay::LanePlan;
 use kvsim::trace::memory::{MemoryTrace, Rows};
 use kvsim::trace::rng::Xoshiro128;
 use kvsim::trace::safetensors::{StoredType, write};
-use kvsim::trace::{SelfAttention, Source};
+use kvsim::trace::{RowBlock, SelfAttention, Source};
 
 /// A generator with the draws that tests need.
 pub struct Dice(Xoshiro128);
@@ -137,4 +137,24 @@ pub fn native(folder: &Folder, name: &str, source: &dyn Source) -> String {
     let mut bytes = Vec::new();
     write(source, StoredType::F32, &mut bytes, &|_| {}).expect("every row holds attention");
     folder.write(name, bytes)
+}
+
+/// Writes a native file of a trace whose weights may be none, and returns its place.
+pub fn unsound_native(folder: &Folder, name: &str, source: &dyn Source) -> String {
+    let info = source.info();
+    let mut metadata = info.metadata.clone();
+    metadata
+        .extend([("kvsim", "1"), ("self", info.self_attention.word())].map(|(key, value)| (key.into(), value.into())));
+    let (mut header, mut data) = (serde_json::json!({ "__metadata__": metadata }), Vec::new());
+    for (stream, description) in info.streams.iter().enumerate() {
+        let (mut block, start) = (RowBlock::default(), data.len());
+        source.open(stream).expect("opened").read(&mut block, usize::MAX).expect("read");
+        data.extend(block.rows().flat_map(|row| row.weights).flat_map(|weight| weight.to_le_bytes()));
+        let entry = serde_json::json!({
+            "dtype": "F32", "shape": [(data.len() - start) / 4], "data_offsets": [start, data.len()],
+        });
+        header[format!("attention.{}", description.label)] = entry;
+    }
+    let header = header.to_string();
+    folder.write(name, [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), &data].concat())
 }

@@ -2,7 +2,7 @@
 
 use crate::common::binary::{Ran, kvsim};
 use crate::common::files::Folder;
-use crate::made::{known_rows, native, trace};
+use crate::made::{known_rows, trace, unsound_native};
 use crate::reference::SelfKind;
 use kvsim::trace::memory::Rows;
 
@@ -21,7 +21,7 @@ fn file(folder: &Folder, change: impl Fn(usize, &mut Rows)) -> String {
         .collect();
     let streams: Vec<_> = rows.iter().enumerate().map(|(at, rows)| (at as u32 / 3, names[at % 3], rows)).collect();
     let source = trace(SelfKind::Included, 0, &streams).with_metadata("sliding_window.1", "12");
-    native(folder, "a.safetensors", &source.with_metadata("prompt_len", "20"))
+    unsound_native(folder, "a.safetensors", &source.with_metadata("prompt_len", "20"))
 }
 
 /// Runs on 1, 2, 3 and 16 threads, which must all say the same.

@@ -224,6 +224,19 @@ fn file_names_that_are_not_utf8_work() {
     assert!(Csv::parse(&report).text(0, "trace").ends_with(".jsonl"));
     let spec = [&["generate", "decode-4096", "--seq-len", "9", "-o"].map(OsString::from)[..], &[name(b"safetensors")]];
     kvsim_in(folder.path(), &spec.concat()).report();
-    let again = [&["replay", "--policy", "tova"].map(OsString::from)[..], &[name(b"safetensors")]].concat();
+    let again = [&["replay", "--quiet", "--policy", "tova"].map(OsString::from)[..], &[name(b"safetensors")]].concat();
     assert_eq!(Csv::parse(&kvsim_in(folder.path(), &again).report()).text(0, "steps"), "8");
+}
+
+#[test]
+fn an_output_that_is_also_an_input_or_another_output_is_refused_and_nothing_is_lost() {
+    let folder = Folder::new();
+    folder.write("t.jsonl", "{\"step\":1,\"attn\":[1]}\n");
+    let before = std::fs::read(folder.path().join("t.jsonl")).expect("there");
+    for more in [&["-o", "./t.jsonl"][..], &["--per-step", "t.jsonl"], &["-o", "x.csv", "--per-step", "./x.csv"]] {
+        let ran = kvsim_in(folder.path(), &[&["replay", "t.jsonl", "--policy", "full"], more].concat());
+        ran.refuses(2, &["choose another name"]);
+    }
+    assert_eq!(std::fs::read(folder.path().join("t.jsonl")).expect("there"), before);
+    assert_eq!(folder.names(), ["t.jsonl"]);
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 const SMALL: &str = "traces/smollm2-prose-512.safetensors";
 
 /// Columns of the CSV report around those of the parameters.
-const KEYS: &str = "trace,layer,head,policy,budget,budget_share,layer_budget,view,heavy_hitters";
+const KEYS: &str = "trace,layer,head,policy,budget,budget_share,layer_budget,layer_shape,prompt,view,heavy_hitters";
 const FIGURES: &str = "steps,retained_mass,retained_mass_full,heavy_recall,pivotal_hit_rate,peak_miss_rate,\
     broken_row_rate,row_mass,min_step_mass,recovery_oracle,recovery_optimal,worst_retained_mass,worst_stream,skipped_rows,prompt_steps,eviction_calls,evicted,\
     expired,mean_kept,peak_kept,state_bytes,retained_mass_sum,rows,retained_mass_full_sum,rows_full,row_mass_sum,\
@@ -17,7 +17,7 @@ const FIGURES: &str = "steps,retained_mass,retained_mass_full,heavy_recall,pivot
 const FIRST_PARAMETERS: &str = "recent_window,sinks,obs_window,pool_kernel,pyramid_ratio,seed";
 
 fn replay(more: &[&str]) -> String {
-    kvsim(&[&["replay", SMALL], more].concat()).report()
+    kvsim(&[&["replay", SMALL, "--quiet"], more].concat()).report()
 }
 
 fn parsed(more: &[&str]) -> Csv {
@@ -231,7 +231,7 @@ fn json_lines_replay_alike_from_file_and_standard_input_in_any_interleaving() {
     let folder = Folder::new();
     folder.write("-", "");
     let run = |text: &str| {
-        let args = ["--policy", "tova,h2o", "--budget", "4", "--recent-window", "1", "--per-stream"];
+        let args = ["--policy", "tova,h2o", "--budget", "4", "--recent-window", "1", "--per-stream", "--quiet"];
         folder.write("t.jsonl", text);
         let file = kvsim_in(folder.path(), &[&["replay", "t.jsonl"], &args[..]].concat()).report();
         let stdin = kvsim_reading(text, &[&["replay", "-"], &args[..]].concat()).report();
@@ -281,7 +281,15 @@ fn quiet_says_nothing_on_standard_error() {
 fn a_weight_in_json_is_rounded_once_to_the_nearest() {
     // The number above the middle of two f32, which a hasty reader takes for the middle.
     let line = "{\"step\":1,\"attn\":[0.9494910538196565]}\n";
-    let report = Csv::parse(&kvsim_reading(line, &["replay", "-", "--policy", "tova"]).report());
+    let report = Csv::parse(&kvsim_reading(line, &["replay", "-", "--policy", "tova", "--quiet"]).report());
     assert_eq!(report.number(0, "retained_mass"), f64::from(0.949_491_1_f32));
     assert_eq!(0.949_491_1_f32, 0.949_491_053_819_656_5_f64 as f32);
+}
+
+#[test]
+fn a_default_budget_that_loses_nothing_is_said_so_and_a_named_one_is_not() {
+    let ran = kvsim(&["replay", SMALL, "--policy", "tova"]);
+    assert_eq!((ran.code, ran.stderr.lines().count()), (0, 1), "{}", ran.stderr);
+    assert!(ran.stderr.contains("the default budget of 512 holds all 512 positions"), "{}", ran.stderr);
+    kvsim(&["replay", SMALL, "--policy", "tova", "--budget", "512"]).report();
 }

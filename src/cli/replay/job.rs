@@ -15,6 +15,8 @@ pub struct Job {
     pub caches: Vec<CachePlan>,
     pub lanes: Vec<LanePlan>,
     pub options: Options,
+    /// How budgets are dealt out to layers, as it was typed.
+    pub layer_shape: String,
 }
 
 impl Job {
@@ -30,7 +32,23 @@ impl Job {
             request.lanes(info.positions, &caches, &options.layer_budgets).checked(args.skip_invalid)?;
         notes::note(args.quiet, &info.name, &notes);
         notes::warn(args.quiet, &info.name, &nothing_to_measure(info, &caches, &options));
-        Ok(Job { source, caches, lanes, options })
+        let layer_shape = args.layer_budget.to_string_lossy().into_owned();
+        Ok(Job { source, caches, lanes, options, layer_shape })
+    }
+}
+
+impl Job {
+    /// Says so where the budget holds the whole trace: a user who named none may not have meant that.
+    pub fn idle_budget(&self) -> Vec<String> {
+        let positions = self.source.info().positions;
+        let least = self.lanes.iter().filter_map(|lane| lane.budget).min();
+        let idle = least.filter(|budget| positions > 0 && *budget >= positions);
+        let say = |budget| {
+            format!(
+                "the default budget of {budget} holds all {positions} positions: name one, such as --budget 10%,25%"
+            )
+        };
+        idle.map(say).into_iter().collect()
     }
 }
 

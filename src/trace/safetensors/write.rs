@@ -2,7 +2,7 @@
 
 use super::header::{FIRST_POSITION, PREFIX};
 use crate::error::{Error, Result};
-use crate::trace::{RowBlock, Source, TraceInfo};
+use crate::trace::{RowBlock, Source, TraceInfo, refuse_weights};
 use half::{bf16, f16};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -48,7 +48,7 @@ const ROWS: usize = 64;
 ///
 /// # Errors
 /// When the source cannot be read, holds a step without information (packed rows have no place for
-/// one), or `out` refuses.
+/// one) or a weight that is none, or `out` refuses.
 pub fn write(
     source: &dyn Source,
     stored: StoredType,
@@ -66,6 +66,7 @@ pub fn write(
                     let problem = "a step without attention cannot be stored in packed rows";
                     return Err(Error::data(source.place(stream, row.step), problem).into());
                 }
+                refuse_weights(source, stream, row)?;
                 stored.append(row.weights, &mut bytes);
             }
             out.write_all(&bytes)?;

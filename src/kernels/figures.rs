@@ -1,0 +1,112 @@
+//! Loops over the figures of slots: votes, scores, and which is the lowest.
+
+use super::{Kernel, LANES, dispatch};
+
+/// Adds one to `votes[i]` where `weights[i]` is above `threshold`.
+pub fn count_above(votes: &mut [u32], weights: &[f32], threshold: f32) {
+    dispatch(CountAbove { votes, weights, threshold });
+}
+
+struct CountAbove<'a> {
+    votes: &'a mut [u32],
+    weights: &'a [f32],
+    threshold: f32,
+}
+
+impl Kernel for CountAbove<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for (vote, weight) in self.votes.iter_mut().zip(self.weights) {
+            *vote += u32::from(*weight > self.threshold);
+        }
+    }
+}
+
+/// Adds `weights[i]` to `scores[i]`.
+pub fn accumulate(scores: &mut [f64], weights: &[f32]) {
+    dispatch(Accumulate { scores, weights });
+}
+
+struct Accumulate<'a> {
+    scores: &'a mut [f64],
+    weights: &'a [f32],
+}
+
+impl Kernel for Accumulate<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for (score, weight) in self.scores.iter_mut().zip(self.weights) {
+            *score += f64::from(*weight);
+        }
+    }
+}
+
+/// A figure that slots are judged by.
+pub trait Figure: Copy + PartialOrd {
+    /// The least of some values, none of them NaN; `None` where there is none.
+    fn least(values: &[Self]) -> Option<Self>;
+}
+
+impl Figure for u32 {
+    #[inline(always)]
+    fn least(values: &[u32]) -> Option<u32> {
+        values.iter().copied().min()
+    }
+}
+
+impl Figure for f32 {
+    #[inline(always)]
+    fn least(values: &[f32]) -> Option<f32> {
+        least_of_floats(values)
+    }
+}
+
+impl Figure for f64 {
+    #[inline(always)]
+    fn least(values: &[f64]) -> Option<f64> {
+        least_of_floats(values)
+    }
+}
+
+#[inline(always)]
+fn least_of_floats<T: Copy + PartialOrd>(values: &[T]) -> Option<T> {
+    let smaller = |a: T, b: T| if b < a { b } else { a };
+    let mut least = [*values.first()?; LANES];
+    let (chunks, rest) = values.as_chunks::<LANES>();
+    for chunk in chunks {
+        for lane in 0..LANES {
+            least[lane] = smaller(least[lane], chunk[lane]);
+        }
+    }
+    least.into_iter().chain(rest.iter().copied()).reduce(smaller)
+}
+
+/// The index of the lowest value, the first of those that tie; `None` where there is none.
+///
+/// No value may be NaN.
+pub fn lowest<T: Figure>(values: &[T]) -> Option<usize> {
+    dispatch(Lowest { values })
+}
+
+struct Lowest<'a, T> {
+    values: &'a [T],
+}
+
+impl<T: Figure> Kernel for Lowest<'_, T> {
+    type Output = Option<usize>;
+    #[inline(always)]
+    fn run(self) -> Option<usize> {
+        let least = T::least(self.values)?;
+        first_equal(self.values, least)
+    }
+}
+
+#[inline(always)]
+fn first_equal<T: Figure>(values: &[T], wanted: T) -> Option<usize> {
+    let (chunks, _) = values.as_chunks::<LANES>();
+    let holds = |chunk: &[T; LANES]| chunk.iter().fold(false, |found, value| found | (*value == wanted));
+    let start = chunks.iter().position(holds).unwrap_or(chunks.len()) * LANES;
+    values[start..].iter().position(|value| *value == wanted).map(|offset| start + offset)
+}

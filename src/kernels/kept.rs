@@ -1,0 +1,87 @@
+//! What a lane takes of a row: the kept weights, their sum, and how many exceed a limit.
+
+use super::row::{count_over, sum};
+use super::{Kernel, LANES, dispatch};
+#[cfg(target_arch = "x86_64")]
+use super::{avx512, has_avx512};
+use crate::position::Position;
+
+/// What the kept weights of a row are compared with.
+#[derive(Clone, Copy, Debug)]
+pub struct KeptLimits {
+    /// A weight above this is pivotal.
+    pub pivotal: f32,
+    /// A weight above this is heavy.
+    pub heavy: f32,
+}
+
+/// What a kept set holds of a row.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Gathered {
+    /// Sum of the kept weights.
+    pub mass: f64,
+    /// Number of kept pivotal positions.
+    pub pivotal: u32,
+    /// Number of kept weights above the limit of heavy ones.
+    pub heavy: u32,
+}
+
+/// Copies the weights at `kept` from `row` to `out`, sums them and compares them with the limits.
+///
+/// `kept` must be ascending and within the row; `out` as long as `kept`.
+pub fn gather(row: &[f32], kept: &[Position], limits: KeptLimits, out: &mut [f32]) -> Gathered {
+    assert_eq!(kept.len(), out.len(), "one weight for each kept position");
+    #[cfg(target_arch = "x86_64")]
+    if has_avx512() {
+        return avx512::gather(row, kept, limits, out);
+    }
+    gather_portably(row, kept, limits, out)
+}
+
+/// As [`gather`], for a policy that does not look at the weights.
+pub fn measure(row: &[f32], kept: &[Position], limits: KeptLimits, scratch: &mut [f32]) -> Gathered {
+    #[cfg(target_arch = "x86_64")]
+    if has_avx512() {
+        return avx512::measure(row, kept, limits);
+    }
+    gather(row, kept, limits, scratch)
+}
+
+pub(super) fn gather_portably(row: &[f32], kept: &[Position], limits: KeptLimits, out: &mut [f32]) -> Gathered {
+    dispatch(CopyKept { row, kept, out });
+    Gathered { mass: sum(out), pivotal: count_over(out, limits.pivotal), heavy: count_over(out, limits.heavy) }
+}
+
+struct CopyKept<'a> {
+    row: &'a [f32],
+    kept: &'a [Position],
+    out: &'a mut [f32],
+}
+
+impl Kernel for CopyKept<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let (kept, kept_rest) = self.kept.as_chunks::<LANES>();
+        let (out, out_rest) = self.out.as_chunks_mut::<LANES>();
+        for (kept, out) in kept.iter().zip(out) {
+            copy_weights(self.row, kept, out);
+        }
+        for (position, weight) in kept_rest.iter().zip(out_rest) {
+            *weight = self.row[position.index()];
+        }
+    }
+}
+
+/// Most kept sets are made of long runs: a run is one copy.
+#[inline(always)]
+fn copy_weights(row: &[f32], kept: &[Position; LANES], out: &mut [f32; LANES]) {
+    let first = kept[0].index();
+    if kept[LANES - 1].index() == first + LANES - 1 {
+        out.copy_from_slice(&row[first..first + LANES]);
+    } else {
+        for lane in 0..LANES {
+            out[lane] = row[kept[lane].index()];
+        }
+    }
+}
