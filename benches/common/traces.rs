@@ -90,11 +90,11 @@ pub fn pass_time(path: &Path) -> Duration {
     time(|| {
         let source = open_native(path);
         let mut reader = source.open(0).expect("there is a stream");
-        let (mut block, mut rows, mut total) = (RowBlock::default(), BLOCK, 0.0);
+        let (mut block, mut rows, mut total) = (RowBlock::default(), 1, 0.0);
         while reader.read(&mut block, rows).expect("the rows can be read") > 0 {
             total += block.rows().map(|row| kernels::sum(row.weights)).sum::<f64>();
             let longest = block.rows().last().map_or(1, |row| row.weights.len());
-            rows = (BLOCK / longest).max(1);
+            rows = (BLOCK / longest).clamp(1, 2 * rows);
             block.clear();
         }
         total
