@@ -114,6 +114,17 @@ fn the_versions_of_a_gather_agree_to_the_bit() {
 }
 
 #[test]
+fn windows_with_sinks_and_without_are_measured_as_they_are_gathered() {
+    for (sinks, len) in [0, 1, 4, 16, 20].into_iter().flat_map(|sinks| (0..70).map(move |len| (sinks, len))) {
+        let row = rough_weights(200, len);
+        let kept: Vec<Position> = (0..sinks).chain(120..120 + len).map(Position).collect();
+        let limits = KeptLimits { pivotal: 0.01, heavy: 0.1 };
+        let (mut a, mut b) = (vec![0.0; kept.len()], vec![0.0; kept.len()]);
+        assert_eq!(measure(&row, &kept, limits, &mut a), gather_portably(&row, &kept, limits, &mut b));
+    }
+}
+
+#[test]
 #[should_panic(expected = "row")]
 fn a_gather_past_the_row_is_refused() {
     let kept: Vec<Position> = (0..16).map(|i| Position(i * 7)).collect();
