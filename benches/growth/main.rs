@@ -12,6 +12,7 @@ mod by_lanes;
 mod by_length;
 
 use common::binary::wall_time;
+use common::machine::Machine;
 use common::traces::Folder;
 use std::path::PathBuf;
 
@@ -27,8 +28,9 @@ fn main() {
     if !common::asked_to_measure() {
         return;
     }
+    let machine = Machine::watch();
     by_length::print();
     println!();
     by_lanes::print();
-    println!("{}", common::machine::line());
+    println!("{}", machine.line());
 }

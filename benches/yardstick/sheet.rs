@@ -1,18 +1,20 @@
 //! The table of the yardstick: a line for everything measured.
 
-use crate::common::machine;
+use crate::common::machine::Machine;
 use crate::common::rounds::Times;
 use crate::common::table::{Table, ms};
 
-/// Lines collected for the table, and remarks below it.
+/// Lines collected for the table, remarks below it, and what the machine did meanwhile.
 pub struct Sheet {
+    machine: Machine,
     table: Table,
     remarks: Vec<String>,
 }
 
 impl Sheet {
     pub fn new() -> Sheet {
-        Sheet { table: Table::new(["what", "least", "median", "comes to", "aim"], 1), remarks: Vec::new() }
+        let table = Table::new(["what", "least", "median", "comes to", "aim"], 1);
+        Sheet { machine: Machine::watch(), table, remarks: Vec::new() }
     }
 
     /// A line for something whose times were taken; `comes_to` is the figure that they make.
@@ -34,6 +36,6 @@ impl Sheet {
     pub fn print(&self) {
         println!("{}", self.table.markdown());
         self.remarks.iter().for_each(|remark| println!("{remark}"));
-        println!("{}", machine::line());
+        println!("{}", self.machine.line());
     }
 }
