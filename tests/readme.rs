@@ -74,6 +74,10 @@ fn every_command_runs_as_written_and_every_table_is_up_to_date() {
     let sandbox = Sandbox::new();
     let mut stale = Vec::new();
     for command in commands() {
+        if command.contains("$KVSIM_SHARED") && std::env::var_os("KVSIM_SHARED").is_none() {
+            eprintln!("skipped, since KVSIM_SHARED names no folder of longer recordings: {command}");
+            continue;
+        }
         let output = match makes_a_table(&command) {
             true if refresh => run_in(Path::new(ROOT), &command),
             true => sandbox.run(&format!("{command} --check")),
