@@ -191,12 +191,21 @@ impl ReplayArgs {
             let watcher = Watcher { progress: &progress, timing, job, steps, excess: Mutex::default() };
             let outcomes = replay(&*job.source, &job.caches, &job.lanes, &job.options, &watcher)?;
             notes::warn(self.quiet, &job.source.info().name, &watcher.warnings());
+            notes::note(self.quiet, &job.source.info().name, &self.passed_over(&outcomes));
             if self.budget.is_empty() {
                 notes::note(self.quiet, &job.source.info().name, &job.idle_budget());
             }
             Ok(outcomes)
         };
         jobs.iter().map(replay_one).collect()
+    }
+
+    /// How many steps were passed over, where that was asked for.
+    fn passed_over(&self, outcomes: &[Outcome]) -> Vec<String> {
+        let first_lanes = outcomes.iter().filter_map(|outcome| outcome.tallies.first());
+        let skipped: u64 = first_lanes.map(|tally| tally.skipped_rows).sum();
+        let asked = self.on_bad_row == BadRows::Skip && skipped > 0;
+        asked.then(|| format!("{skipped} steps without usable attention were passed over")).into_iter().collect()
     }
 
     fn request(&self) -> Result<LaneRequest, Error> {

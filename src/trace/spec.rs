@@ -4,6 +4,9 @@ use crate::error::{Error, Result};
 use serde::Deserialize;
 use std::path::Path;
 
+/// No trace is longer.
+const MOST_POSITIONS: usize = 1 << 24;
+
 /// A mixture of sinks, a local band, heavy hitters and noise, self excluded.
 ///
 /// The parts' masses need not sum to one: every row is divided by its total. A part that is left out
@@ -149,8 +152,10 @@ impl MixtureSpec {
         if (self.local.mass > 0.0 && self.local.width == 0) || self.sinks.weights.contains(&0.0) {
             return Err("local.width (where local.mass is) and every sink weight must be above 0".to_owned());
         }
-        if self.positions > 1 << 24 || reserved > 1 << 24 {
-            return Err(format!("positions is {}, at most {} are possible", self.positions, 1 << 24));
+        for (name, count) in [("positions", self.positions), ("local.width + number of sinks", reserved)] {
+            if count > MOST_POSITIONS {
+                return Err(format!("{name} is {count}, at most {MOST_POSITIONS} are possible"));
+            }
         }
         if heavy.redraw_every == 0 {
             return Err("heavy_hitters.redraw_every must be above 0".to_owned());

@@ -141,7 +141,9 @@ fn a_bad_row_that_is_skipped_is_counted_and_is_no_information() {
     );
     let run = |path: &str| {
         let args = ["replay", path, "--policy", "tova,oracle,h2o", "--budget", "2", "--recent-window", "1"];
-        kvsim(&[&args[..], &["--on-bad-row", "skip"]].concat()).report()
+        let ran = kvsim(&[&args[..], &["--on-bad-row", "skip"]].concat());
+        assert!(ran.stderr.contains("1 steps without usable attention were passed over"), "{}", ran.stderr);
+        kvsim(&[&args[..], &["--on-bad-row", "skip", "--quiet"]].concat()).report()
     };
     let [bad_report, null_report] = [run(&bad).replace(&bad, "T"), run(&null).replace(&null, "T")];
     assert_eq!(bad_report, null_report);
