@@ -285,3 +285,11 @@ fn rows_that_hold_more_than_all_attention_are_warned_of_once() {
     assert_eq!((ran.code, ran.stderr.lines().count()), (0, 1), "{}", ran.stderr);
     assert!(ran.stderr.contains("1 row sums of 1 streams exceed 1") && ran.stderr.contains("row 2 of stream 0.0"));
 }
+
+#[test]
+fn metadata_that_should_be_a_number_and_is_none_is_refused() {
+    for key in ["prompt_len", "num_layers", "sliding_window.0"] {
+        let lines = format!("{{\"kvsim\":1,\"{key}\":\"x\"}}\n{{\"step\":1,\"attn\":[1]}}\n");
+        refused("t.jsonl", lines, &[key, "is \"x\" in the metadata", "whole number"]);
+    }
+}
