@@ -37,9 +37,6 @@ pub enum Error {
         /// What it did, with the counts.
         problem: String,
     },
-    /// The run was stopped from outside.
-    #[error("stopped")]
-    Stopped,
 }
 
 impl Error {

@@ -3,17 +3,12 @@
 
 use crate::error::Result;
 use crate::position::Position;
-use crate::trace::{Row, RowBlock, SelfAttention, Source, StreamInfo, TraceInfo};
+use crate::trace::{Row, RowBlock, SelfAttention, Source, StreamInfo, TraceInfo, sum_tolerance};
 use serde::Serialize;
 
 /// Positions from the start that count as first, and newest positions that count as local.
 const FIRST: usize = 4;
 const LAST: usize = 64;
-/// Row sums further above one than rounding explains are worth a warning, those below one a remark:
-/// learned sinks take mass that no position gets.
-fn sum_tolerance(dtype: &str) -> f64 {
-    if dtype == "bf16" { 5e-3 } else { 1e-3 }
-}
 
 /// The figures of one stream.
 #[derive(Debug, Clone, Serialize)]
@@ -77,6 +72,8 @@ struct Sums {
     on_self: f64,
     least: Option<(f64, Position)>,
     most: Option<(f64, Position)>,
+    /// Row sums further above one are worth a warning, those further below a remark: learned sinks take
+    /// mass that no position gets.
     tolerance: f64,
     above_one: usize,
     below_one: usize,
@@ -86,7 +83,7 @@ impl Sums {
     fn add(&mut self, row: Row<'_>) {
         if row.weights.is_empty() {
             self.null_rows += 1;
-        } else if row.weights.iter().all(|weight| *weight >= 0.0 && weight.is_finite()) {
+        } else if row.first_unsound().is_none() {
             self.add_sound(row);
         } else {
             self.bad_rows += 1;

@@ -1,7 +1,7 @@
 //! The flags that put a generated table into a block of a document, shared by the commands that make
 //! tables.
 
-use super::output::Output;
+use super::output::{Output, print};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use kvsim::error::Error;
@@ -31,12 +31,7 @@ impl BlockArgs {
     pub fn write(&self, table: &str) -> Result<ExitCode> {
         match (&self.into, &self.block) {
             (Some(path), Some(name)) => self.write_block(path, name, table),
-            _ => {
-                let mut output = Output::open(None)?;
-                output.write_all(table.as_bytes())?;
-                output.finish()?;
-                Ok(ExitCode::SUCCESS)
-            }
+            _ => print(table),
         }
     }
 

@@ -51,7 +51,7 @@ impl ConvertArgs {
             return Err(Error::data(&info.name, "there is no stream to write").into());
         }
         notes::note(self.quiet, &info.name, &info.notes);
-        let progress = Progress::new(info.streams.iter().map(|stream| stream.rows as u64).sum(), self.quiet);
+        let progress = Progress::new(info.rows(), self.quiet);
         let dtype = self.dtype.unwrap_or_else(|| stored_type(info, &self.read.options()));
         write(&*source, dtype, &mut output, &|rows| progress.add(rows))?;
         output.finish()?;

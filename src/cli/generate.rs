@@ -52,8 +52,7 @@ impl GenerateArgs {
         let trace = SyntheticTrace::new(self.spec()?);
         refuse_overlap(&[self.spec.as_os_str()], &[&self.output])?;
         let mut output = Output::open(Some(&self.output))?;
-        let rows = trace.info().streams.iter().map(|stream| stream.rows as u64).sum();
-        let progress = Progress::new(rows, self.quiet);
+        let progress = Progress::new(trace.info().rows(), self.quiet);
         write(&trace, self.dtype, &mut output, &|rows| progress.add(rows))?;
         output.finish()?;
         Ok(ExitCode::SUCCESS)

@@ -1,6 +1,6 @@
 //! `kvsim inspect`: what is in a trace.
 
-use super::output::Output;
+use super::output::print;
 use super::progress::Progress;
 use super::read_args::ReadArgs;
 use anyhow::Result;
@@ -11,7 +11,6 @@ use kvsim::trace::formats;
 use kvsim::trace::{Source, TraceInfo};
 use serde_json::json;
 use std::ffi::OsString;
-use std::io::Write;
 use std::process::ExitCode;
 
 /// Say what is in a trace
@@ -54,15 +53,11 @@ impl InspectArgs {
             Format::Text => text(source.info(), &figures, &said(&*source, &figures)),
             Format::Json => json(source.info(), &figures, &said(&*source, &figures)),
         };
-        let mut output = Output::open(None)?;
-        output.write_all(text.as_bytes())?;
-        output.finish()?;
-        Ok(ExitCode::SUCCESS)
+        print(&text)
     }
 
     fn figures(&self, source: &dyn Source) -> Result<Vec<StreamFigures>> {
-        let rows = source.info().streams.iter().map(|stream| stream.rows as u64).sum();
-        let progress = Progress::new(rows, self.quiet);
+        let progress = Progress::new(source.info().rows(), self.quiet);
         let add = |rows| progress.add(rows);
         let streams = 0..source.info().streams.len();
         Ok(streams.map(|stream| inspect_stream(source, stream, &add)).collect::<Result<_, _>>()?)

@@ -6,6 +6,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use tempfile::NamedTempFile;
 
 /// An output that was opened before the work began.
@@ -83,6 +84,17 @@ impl Output {
         };
         std::io::Error::new(error.kind(), format!("cannot write {place}: {error}"))
     }
+}
+
+/// Prints a whole text on standard output.
+///
+/// # Errors
+/// When it refuses.
+pub fn print(text: &str) -> Result<ExitCode> {
+    let mut output = Output::open(None)?;
+    output.write_all(text.as_bytes())?;
+    output.finish()?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Refuses outputs that are the same file as an input or as another output.

@@ -5,7 +5,7 @@ use super::plan::CachePlan;
 use super::run::BadRows;
 use crate::error::{Error, Result};
 use crate::position::Position;
-use crate::trace::{RowBlock, RowReader, SelfAttention, Source, refuse_weights};
+use crate::trace::{RowBlock, RowReader, SelfAttention, Source, refuse_weights, sum_tolerance};
 
 /// Weights in a block: large enough to share out, small enough to stay in a core's cache.
 const TARGET_WEIGHTS: usize = 64 * 1024;
@@ -167,7 +167,7 @@ pub struct ExcessMass {
 
 impl ExcessMass {
     fn of(source: &dyn Source, stream: usize) -> ExcessMass {
-        let tolerance = if source.info().streams[stream].dtype == "bf16" { 5e-3 } else { 1e-3 };
+        let tolerance = sum_tolerance(source.info().streams[stream].dtype);
         ExcessMass { stream, limit: 1.0 + tolerance, rows: 0, most: (Position(0), 0.0) }
     }
 

@@ -143,9 +143,7 @@ impl<'a> Pivot<'a> {
     /// Whether a column says what was replayed and how it was measured, rather than by which lane.
     fn is_of_trace(&self, column: usize) -> bool {
         let name = self.results.header[column].as_str();
-        let of_lane =
-            ["policy", "budget"].contains(&name) || PARAMETERS.iter().any(|parameter| parameter.column == name);
-        !of_lane && find(name).is_some_and(|column| column.role == Role::Key)
+        name != "budget" && !is_of_policy(name) && find(name).is_some_and(|column| column.role == Role::Key)
     }
 
     /// Two lines for one cell: says which columns tell them apart.
@@ -230,9 +228,8 @@ impl<'a> Pivot<'a> {
 
     /// Whether two rows differ in policy and parameters only, so that one can be better.
     fn are_alike(&self, a: usize, b: usize) -> bool {
-        let of_policy = |name: &str| name == "policy" || PARAMETERS.iter().any(|parameter| parameter.column == name);
         let titles = self.plan.rows.iter().zip(self.row_titles[a].iter().zip(&self.row_titles[b]));
-        titles.filter(|(name, _)| !of_policy(name)).all(|(_, (a, b))| a == b)
+        titles.filter(|(name, _)| !is_of_policy(name)).all(|(_, (a, b))| a == b)
     }
 
     fn competes(&self, row: usize) -> bool {
@@ -258,6 +255,11 @@ impl<'a> Pivot<'a> {
         }
         Ok(text)
     }
+}
+
+/// Whether a column names the policy or one of its parameters.
+fn is_of_policy(name: &str) -> bool {
+    name == "policy" || PARAMETERS.iter().any(|parameter| parameter.column == name)
 }
 
 fn filtered<'a>(results: &'a Results, filters: &[(String, String)]) -> Result<Vec<&'a Vec<String>>, String> {

@@ -106,6 +106,11 @@ pub struct TraceInfo {
 }
 
 impl TraceInfo {
+    /// Number of rows of all streams.
+    pub fn rows(&self) -> u64 {
+        self.streams.iter().map(|stream| stream.rows as u64).sum()
+    }
+
     /// A whole number from the metadata; `None` where it is absent or no number.
     pub fn metadata_count(&self, key: &str) -> Option<usize> {
         self.metadata.get(key)?.parse().ok()
@@ -121,6 +126,12 @@ pub struct StreamInfo {
     pub rows: usize,
     /// How weights are stored, as the format calls it.
     pub dtype: &'static str,
+}
+
+/// By how much rounding to a stored type alone may move the sum of a row away from one; `dtype` as in
+/// [`StreamInfo::dtype`].
+pub fn sum_tolerance(dtype: &str) -> f64 {
+    if dtype == "bf16" { 5e-3 } else { 1e-3 }
 }
 
 /// A trace whose streams can be opened side by side.

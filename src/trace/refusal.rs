@@ -8,8 +8,7 @@ use crate::error::{Error, Result};
 /// # Errors
 /// Names the place of the first such weight and what is wrong with it.
 pub fn refuse_weights(source: &dyn Source, stream: usize, row: Row<'_>) -> Result<()> {
-    let bad = |weight: &f32| !(*weight >= 0.0 && weight.is_finite());
-    match row.weights.iter().position(bad) {
+    match row.first_unsound() {
         None => Ok(()),
         Some(column) => Err(refusal(source, stream, row, column)),
     }

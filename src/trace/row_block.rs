@@ -27,6 +27,13 @@ pub struct Row<'a> {
     pub weights: &'a [f32],
 }
 
+impl Row<'_> {
+    /// Index of the first weight that cannot be attention: negative, or no finite number.
+    pub fn first_unsound(&self) -> Option<usize> {
+        self.weights.iter().position(|weight| !(*weight >= 0.0 && weight.is_finite()))
+    }
+}
+
 impl RowBlock {
     /// Forgets all rows.
     pub fn clear(&mut self) {
@@ -42,11 +49,6 @@ impl RowBlock {
     /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
-    }
-
-    /// Number of weights in all rows.
-    pub fn weights(&self) -> usize {
-        self.used
     }
 
     /// The row with this index in the block.
@@ -69,11 +71,6 @@ impl RowBlock {
     /// Appends one row.
     pub fn push(&mut self, step: Position, weights: &[f32]) {
         self.push_rows(step, 1, |_| weights.len()).copy_from_slice(weights);
-    }
-
-    /// Appends a step without information.
-    pub fn push_null(&mut self, step: Position) {
-        self.push(step, &[]);
     }
 
     /// Appends `rows` rows from `first` on, of `len(step)` weights each, and returns their weights

@@ -1,7 +1,8 @@
 //! Holds the engine to the slow replay, step by step and in everything it counts.
 
+use crate::as_reference::setting_of;
 use crate::common::lanes::victims;
-use crate::made::{self, setting_of};
+use crate::made;
 use crate::reference::Measured;
 use crate::reference::cache::Cache;
 use crate::slow::{self, Situation, Step};

@@ -1,9 +1,9 @@
 //! Traces and lanes drawn at random, the same in every run, and files of them.
 
 use crate::common::files::Folder;
-use crate::reference::{SelfKind, Setting};
+use crate::reference::SelfKind;
 use crate::slow::Situation;
-use kvsim::policy::parameter::{Kind, PARAMETERS, Parameter, Value};
+use kvsim::policy::parameter::{Kind, Parameter, Value};
 use kvsim::policy::share::Share;
 use kvsim::policy::table::POLICIES;
 use kvsim::position::Position;
@@ -88,21 +88,6 @@ impl Dice {
             Kind::CountOrShare => Value::Share(Share::percent(1 + self.below(100) as u64)),
         }
     }
-}
-
-/// A lane, as the reference calls it.
-pub fn setting_of(lane: &LanePlan) -> Setting {
-    let mut setting = Setting::new(lane.entry.name, lane.budget.unwrap_or(usize::MAX));
-    for (name, value) in lane.values.iter() {
-        let parameter = PARAMETERS.iter().find(|parameter| parameter.name == name).expect("a parameter");
-        match value {
-            Value::Count(seed) if name == "seed" => setting.seed = seed as u32,
-            Value::Count(count) => setting = setting.with(parameter.vector_key, count),
-            Value::Real(real) => setting = setting.with(parameter.vector_key, real),
-            Value::Word(_) | Value::Share(_) => setting = setting.with(parameter.vector_key, value.to_string()),
-        }
-    }
-    setting
 }
 
 /// The kind of rows, as the crate calls it.

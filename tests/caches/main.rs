@@ -6,6 +6,9 @@
 
 mod agree;
 #[allow(dead_code, reason = "shared with the other programs of tests")]
+#[path = "../suite/as_reference.rs"]
+mod as_reference;
+#[allow(dead_code, reason = "shared with the other programs of tests")]
 #[path = "../suite/common/mod.rs"]
 mod common;
 mod convert;

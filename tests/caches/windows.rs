@@ -1,10 +1,11 @@
 //! Layers that attend through a sliding window: what has left it goes by itself.
 
 use crate::agree::{assert_agree, replayed, replayed_on, tallies};
+use crate::as_reference::setting_of;
 use crate::common::binary::{Csv, Ran, kvsim};
 use crate::common::files::{Folder, json_lines};
 use crate::common::lanes::{lane, rows_of, victims};
-use crate::made::{Dice, known_rows, native, setting_of, trace};
+use crate::made::{Dice, known_rows, native, trace};
 use crate::reference::SelfKind;
 use crate::reference::cross_layer::caches_of_layers;
 use crate::slow::{Lane, Situation, best_by_brute_force};

@@ -1,35 +1,11 @@
 //! Holds the engine to the slow reference, step by step.
 
+use crate::as_reference::{kind_of, setting_of};
 use crate::common::lanes::{logged, trace, victims};
-use crate::reference::{self, SelfKind, Setting};
-use kvsim::policy::parameter::{PARAMETERS, Value};
+use crate::reference;
 use kvsim::replay::{LanePlan, Options, StepRecord, Tally, ViewKind};
 use kvsim::trace::SelfAttention;
 use kvsim::trace::memory::Rows;
-
-/// The kind of rows, as the reference calls it.
-pub fn kind_of(kind: SelfAttention) -> SelfKind {
-    match kind {
-        SelfAttention::Excluded => SelfKind::Excluded,
-        SelfAttention::Included => SelfKind::Included,
-    }
-}
-
-/// A lane, as the reference calls it.
-pub fn setting_of(lane: &LanePlan) -> Setting {
-    let mut setting = Setting::new(lane.entry.name, lane.budget.unwrap_or(usize::MAX));
-    for (name, value) in lane.values.iter() {
-        let parameter = PARAMETERS.iter().find(|parameter| parameter.name == name).expect("a parameter");
-        match value {
-            Value::Count(seed) if name == "seed" => setting.seed = seed as u32,
-            Value::Count(count) => setting = setting.with(parameter.vector_key, count),
-            Value::Real(real) => setting = setting.with(parameter.vector_key, real),
-            Value::Word(word) => setting = setting.with(parameter.vector_key, word),
-            Value::Share(share) => setting = setting.with(parameter.vector_key, share.to_string()),
-        }
-    }
-    setting
-}
 
 /// Fails unless engine and reference keep and count the same; returns what the engine found.
 #[track_caller]

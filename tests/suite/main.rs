@@ -5,6 +5,7 @@
 //! [`bad_traces`], [`bad_requests`], [`memory`].
 
 mod agree;
+mod as_reference;
 mod bad_requests;
 mod bad_traces;
 mod commands;

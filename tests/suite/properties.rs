@@ -1,6 +1,7 @@
 //! What holds for every policy of the table on any trace, and the engine against the reference.
 
-use crate::agree::{assert_agree, assert_same_counts, assert_same_sums, kind_of, setting_of};
+use crate::agree::{assert_agree, assert_same_counts, assert_same_sums};
+use crate::as_reference::{kind_of, setting_of};
 use crate::common::files::{Folder, json_lines};
 use crate::common::lanes::{logged, open, tallies, trace, victims};
 use crate::reference::replay_cross_layer;

@@ -76,8 +76,7 @@ fn block_prompt(args: &ReplayArgs, info: &TraceInfo) -> Result<Position, Error> 
 
 /// Why every figure will be blank, where that can be told.
 fn nothing_to_measure(info: &TraceInfo, caches: &[CachePlan], options: &Options) -> Vec<String> {
-    let rows = |stream: &usize| info.streams[*stream].rows.min(options.steps.unwrap_or(usize::MAX));
-    let most = caches.iter().flat_map(|cache| &cache.streams).map(rows).max().unwrap_or(0);
+    let most = rows_read(info, caches, options).max().unwrap_or(0);
     let prompt = options.block_prompt;
     match most {
         0 => vec!["there is no row to replay".to_owned()],
@@ -88,14 +87,21 @@ fn nothing_to_measure(info: &TraceInfo, caches: &[CachePlan], options: &Options)
     }
 }
 
-fn rows_of_caches(info: &TraceInfo, caches: &[CachePlan], options: &Options) -> u64 {
-    let rows = |stream: &usize| info.streams[*stream].rows.min(options.steps.unwrap_or(usize::MAX)) as u64;
-    caches.iter().flat_map(|cache| &cache.streams).map(rows).sum()
+/// For each stream of the caches, the rows that will be read.
+fn rows_read(info: &TraceInfo, caches: &[CachePlan], options: &Options) -> impl Iterator<Item = usize> {
+    let most = options.steps.unwrap_or(usize::MAX);
+    caches.iter().flat_map(|cache| &cache.streams).map(move |stream| info.streams[*stream].rows.min(most))
+}
+
+impl Job {
+    fn rows_read(&self) -> impl Iterator<Item = u64> {
+        rows_read(self.source.info(), &self.caches, &self.options).map(|rows| rows as u64)
+    }
 }
 
 /// Rows that will be read.
 pub fn rows_of(jobs: &[Job]) -> u64 {
-    jobs.iter().map(|job| rows_of_caches(job.source.info(), &job.caches, &job.options)).sum()
+    jobs.iter().flat_map(Job::rows_read).sum()
 }
 
 /// Weights that will be read.
@@ -103,11 +109,7 @@ pub fn weights_of(jobs: &[Job]) -> u64 {
     let of_job = |job: &Job| {
         let info = job.source.info();
         let first = info.self_attention.row_len(info.first_position) as u64;
-        let of_stream = |stream: &usize| {
-            let rows = info.streams[*stream].rows.min(job.options.steps.unwrap_or(usize::MAX)) as u64;
-            rows * first + rows * rows.saturating_sub(1) / 2
-        };
-        job.caches.iter().flat_map(|cache| &cache.streams).map(of_stream).sum::<u64>()
+        job.rows_read().map(move |rows| rows * first + rows * rows.saturating_sub(1) / 2).sum::<u64>()
     };
     jobs.iter().map(of_job).sum()
 }

@@ -47,11 +47,6 @@ impl Cells {
         }
     }
 
-    /// By how much rounding alone may lift the sum of a row above one.
-    pub(super) fn tolerance(self) -> f64 {
-        if self.cell == CellType::Bf16 { 5e-3 } else { 1e-3 }
-    }
-
     /// Widens (or, from f64, rounds to nearest) the cells in `bytes`, which are left in another order.
     pub(super) fn widen(self, bytes: &mut [u8], weights: &mut [f32]) {
         if self.big_endian {

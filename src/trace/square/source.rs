@@ -7,7 +7,7 @@ use super::report::{Noticed, Report};
 use super::rule::cut;
 use crate::error::{Error, Result};
 use crate::position::Position;
-use crate::trace::{RowBlock, RowReader, SelfAttention, Source, StreamLabel, TraceInfo};
+use crate::trace::{RowBlock, RowReader, SelfAttention, Source, StreamLabel, TraceInfo, sum_tolerance};
 
 /// A stream of square arrays.
 #[derive(Clone)]
@@ -123,7 +123,7 @@ impl SquareReader {
         let stored = self.rows.row(self.next)?;
         let cut = cut(stored, stream.frame.first + self.next, &stream.frame, self.kind)
             .map_err(|problem| Error::data(place(stream, step), problem))?;
-        self.noticed.look(&cut, step, stream.place.cells.tolerance());
+        self.noticed.look(&cut, step, sum_tolerance(stream.place.cells.name()));
         let weights = block.push_rows(step, 1, |_| cut.lead + cut.weights.len());
         let (lead, rest) = weights.split_at_mut(cut.lead);
         lead.fill(0.0);
