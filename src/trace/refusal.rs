@@ -22,6 +22,6 @@ fn refusal(source: &dyn Source, stream: usize, row: Row<'_>, column: usize) -> E
         _ => "is negative",
     };
     let place = format!("{} column {column}", source.place(stream, row.step));
-    let remedy = "(--on-bad-row skip passes over such rows)";
+    let remedy = "(replay and analyze pass over such rows with --on-bad-row skip)";
     Error::data(place, format!("weight {weight} {what}: attention weights lie between 0 and 1 {remedy}"))
 }
