@@ -1,6 +1,7 @@
 //! What a lane counts: sums and counts only, so that figures merge exactly. Means are made later.
 
 use super::lane::StepMeasure;
+use crate::meter::Number;
 
 /// Sums and counts of one lane on one cache, or merged over several.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -86,6 +87,38 @@ impl Tally {
     /// Steps that passed, measured or not, after a prompt that is cut down at once.
     pub fn all_steps(&self) -> u64 {
         self.steps + self.skipped_rows
+    }
+
+    /// The value of a meter's sum by its name; `None` where nothing was counted.
+    ///
+    /// # Panics
+    /// When no meter has a sum of that name.
+    pub fn number(&self, sum: &str) -> Option<Number> {
+        let count = match sum {
+            "steps" => self.steps,
+            "skipped_rows" => self.skipped_rows,
+            "prompt_steps" => self.prompt_steps,
+            "rows" => self.rows,
+            "rows_full" => self.rows_full,
+            "heavy_hits" => self.heavy_hits,
+            "heavy_possible" => self.heavy_possible,
+            "pivotal_hits" => self.pivotal_hits,
+            "pivotal_possible" => self.pivotal_possible,
+            "peak_misses" => self.peak_misses,
+            "broken_rows" => self.broken_rows,
+            "eviction_calls" => self.eviction_calls,
+            "evicted" => self.evicted,
+            "expired" => self.expired,
+            "kept_sum" => self.kept_sum,
+            "peak_kept" => self.peak_kept,
+            "state_bytes" => self.state_bytes,
+            "retained_mass_sum" => return Some(Number::Real(self.retained)),
+            "retained_mass_full_sum" => return Some(Number::Real(self.retained_full)),
+            "row_mass_sum" => return Some(Number::Real(self.row_mass)),
+            "min_step_mass" => return self.min_step_mass.map(Number::Real),
+            other => panic!("no meter has a sum named {other:?}"),
+        };
+        Some(Number::Count(count))
     }
 
     /// Adds the counts of another cache: sums are summed, extremes kept.
