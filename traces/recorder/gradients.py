@@ -13,7 +13,7 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 from .errors import RecordError
-from .head import logits_in_blocks, logits_of_states, states_of
+from .head import logits_of_states, states_of
 from .interface import blocks
 from .model_parts import layer_modules
 
@@ -89,9 +89,8 @@ def gradients_at_the_end(model, kept: list, wanted: Gradients) -> torch.Tensor:
         block = states[:, start:end].clone().requires_grad_()
         logits = logits_of_states(model, kept[0], block)
         if logits is None:
-            raise RecordError(f"the head of {type(model).__name__} does not run by itself, so nothing leads back from it")
-        likelihood = logits.log_softmax(dim=-1)
-        chances = likelihood.detach().exp().cpu()
+            raise RecordError(f"the head of {type(model).__name__} does not run by itself, so no gradient comes from it")
+        chances, likelihood = logits.detach().softmax(dim=-1).cpu(), logits.log_softmax(dim=-1)
         labels = torch.multinomial(chances, wanted.samples, replacement=True, generator=generator)
         for sample, label in enumerate(labels.T.to(likelihood.device)):
             total = likelihood.gather(1, label[:, None]).sum()

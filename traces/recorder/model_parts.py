@@ -75,7 +75,7 @@ def projections(model, token_ids: list[int], layers) -> dict[int, Projection]:
     found = {}
     for number in layers:
         if number not in around or around[number] not in calls:
-            raise RecordError(f"layer {number}: its decoder layer cannot be told, so W_O cannot: record without it")
+            raise RecordError(f"layer {number}: its decoder layer cannot be told, so W_O cannot: leave --output-projections out")
         found[number] = projection_of(number, around[number], outputs[number], calls)
     return found
 
@@ -118,7 +118,7 @@ def projection_of(number: int, around: nn.Module, heads: torch.Tensor, calls: di
     inside = [call for module in around.modules() for call in calls.get(module, [])]
     behind = [call for call in inside if same(call.given, heads) and weight_of(call.module) is not None]
     if not behind or not is_linear(behind[0]):
-        raise RecordError(f"layer {number} changes what its heads give before W_O, or has none: record without W_O")
+        raise RecordError(f"layer {number} changes what its heads give before W_O, or has none: leave --output-projections out")
     out, update = behind[0], behind[0].result
     norms = [call for call in inside if same(call.given, update) and not same(call.result, update)]
     gain = epsilon = None
@@ -151,10 +151,9 @@ def is_linear(call: Call) -> bool:
     return close(call.result, expected)
 
 
-def close(one: torch.Tensor, other: torch.Tensor, size: torch.Tensor | None = None) -> bool:
-    """Whether two states agree as far as the arithmetic of the first allows, by `size` or their own."""
-    size = other if size is None else size
-    return bool((one.float() - other.float()).norm() <= 32 * torch.finfo(one.dtype).eps * size.float().norm())
+def close(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two states agree as far as the arithmetic of the first allows."""
+    return bool((one.float() - other.float()).norm() <= 32 * torch.finfo(one.dtype).eps * other.float().norm())
 
 
 def norm_of(number: int, call: Call) -> tuple[torch.Tensor, float]:
@@ -170,20 +169,28 @@ def norm_of(number: int, call: Call) -> tuple[torch.Tensor, float]:
                 return gain, epsilon
     raise RecordError(
         f"layer {number} has {type(module).__name__} behind W_O, and it is not a plain root mean square norm: "
-        "record without W_O"
+        "leave --output-projections out"
     )
 
 
 def multiplier(number: int, layer: Call, inside: list[Call], update: torch.Tensor) -> float:
-    """What the update is multiplied by before it is added to the stream, seen where the sum goes in or comes out."""
-    before, after = layer.given.float(), layer.result.float()
+    """What the update is multiplied by before it is added to the stream, seen where the sum goes in or comes out.
+
+    Coarse arithmetic can tell a multiplier of 1 from another, but not what the other one is.
+    """
+    before, after, step = layer.given.float(), layer.result.float(), update.float()
     sums = [call.given.float() for call in inside if call.given.shape == before.shape]
     sums += [after - call.result.float() for call in inside if call.result.shape == before.shape]
-    update = update.float()
-    for total in sums:
-        change = total - before
-        times = float(change @ update / (update @ update))
-        if times and close((times * update).to(layer.given.dtype), change, size=before.abs() + update.abs() * abs(times)):
-            if abs(times * update.norm()) > 100 * torch.finfo(layer.given.dtype).eps * before.norm():
-                return 1.0 if abs(times - 1.0) < 0.02 else times
-    raise RecordError(f"layer {number} does not add what W_O gives to its stream as it is: record without W_O")
+    precision = torch.finfo(layer.given.dtype).eps
+    noise = precision * (before.norm() + after.norm())
+    for change in (total - before for total in sums):
+        times = float(change @ step / (step @ step))
+        if (change - times * step).norm() <= noise < abs(times) * step.norm():
+            if abs(times - 1.0) * step.norm() <= noise:
+                return 1.0
+            if precision < 1e-6:
+                return times
+    coarse = "" if precision < 1e-6 else ", as far as this arithmetic tells: give --arithmetic f32, or"
+    raise RecordError(
+        f"layer {number} does not add what W_O gives to its stream as it is{coarse or ':'} leave --output-projections out"
+    )
