@@ -13,10 +13,10 @@ from .layers import Layer
 from .rows import seen_by, weights_of
 
 
-def attend_in_blocks(module, query, key, value, mask, extras: dict, number: int, layer: Layer, evicted=None):
+def attend_in_blocks(module, query, key, value, mask, extras: dict, number: int, layer: Layer, gone=None):
     """The output of one layer's attention [1, rows, heads, width].
 
-    `evicted(start, end, first_key, end_key)` may hide more: True [heads, rows, keys] where a key is gone.
+    `gone(start, end, first)` may hide more: True [heads, rows, keys first..end] where a key has left the cache.
     """
     length = query.shape[2]
     if key.shape[2] != length:
@@ -30,8 +30,9 @@ def attend_in_blocks(module, query, key, value, mask, extras: dict, number: int,
     for start, end in blocks(length):
         first = max(0, start - layer.window + 1) if layer.window else 0
         some = mask_of_block(number, layer, mask, start, end, first)
-        if evicted is not None:
-            some = some.masked_fill(evicted(start, end, first, end)[None], torch.finfo(some.dtype).min)
+        if gone is not None:
+            hidden = gone(start, end, first)[None]
+            some = some.expand(hidden.shape).masked_fill(hidden, torch.finfo(some.dtype).min)
         seen = slice(first, end)
         out, _ = attend(module, query, key[:, :, seen], value[:, :, seen], some, extras, start, end)
         outputs.append(out)
