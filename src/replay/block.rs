@@ -1,11 +1,11 @@
 //! A block of steps of one cache: the rows of its query heads, and the facts of each row.
 
+use super::caches::CachePlan;
 use super::facts::{FactFinder, RowFacts};
-use super::plan::CachePlan;
 use super::run::BadRows;
 use crate::error::{Error, Result};
 use crate::position::Position;
-use crate::trace::{RowBlock, RowReader, SelfAttention, Source, refuse_weights, sum_tolerance};
+use crate::trace::{RowBlock, RowReader, RowSums, SelfAttention, Source, refuse_weights};
 
 /// Weights in a block: large enough to share out, small enough to stay in a core's cache.
 const TARGET_WEIGHTS: usize = 64 * 1024;
@@ -149,37 +149,7 @@ pub(super) struct Inspector<'a> {
     finders: Vec<FactFinder>,
     bad_rows: BadRows,
     /// One entry for each stream.
-    excess: Vec<ExcessMass>,
-}
-
-/// Rows of a stream that hold more attention than there is: scaled, or no attention at all.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct ExcessMass {
-    /// Index of the stream in the trace.
-    pub stream: usize,
-    /// Sums above this are more than rounding to the stored type explains.
-    pub limit: f64,
-    /// Number of such rows.
-    pub rows: u64,
-    /// The heaviest row: its step and its sum.
-    pub most: (Position, f64),
-}
-
-impl ExcessMass {
-    fn of(source: &dyn Source, stream: usize) -> ExcessMass {
-        let tolerance = sum_tolerance(source.info().streams[stream].dtype);
-        ExcessMass { stream, limit: 1.0 + tolerance, rows: 0, most: (Position(0), 0.0) }
-    }
-
-    #[inline]
-    fn watch(&mut self, step: Position, total: f64) {
-        if total > self.limit {
-            self.rows += 1;
-            if total > self.most.1 {
-                self.most = (step, total);
-            }
-        }
-    }
+    sums: Vec<RowSums>,
 }
 
 impl<'a> Inspector<'a> {
@@ -190,13 +160,13 @@ impl<'a> Inspector<'a> {
         bad_rows: BadRows,
     ) -> Inspector<'a> {
         let finders = cache.streams.iter().map(|_| FactFinder::new(heavy_hitters)).collect();
-        let excess = cache.streams.iter().map(|stream| ExcessMass::of(source, *stream)).collect();
-        Inspector { source, streams: &cache.streams, finders, bad_rows, excess }
+        let sums = cache.streams.iter().map(|stream| RowSums::of(source, *stream)).collect();
+        Inspector { source, streams: &cache.streams, finders, bad_rows, sums }
     }
 
-    /// The streams in which rows hold more attention than there is.
-    pub(super) fn excess(&self) -> impl Iterator<Item = &ExcessMass> {
-        self.excess.iter().filter(|excess| excess.rows > 0)
+    /// Tells the trace what its rows sum to.
+    pub(super) fn finish(self) {
+        self.streams.iter().zip(&self.sums).for_each(|(stream, sums)| self.source.keep_sums(*stream, sums));
     }
 
     /// Finds the facts of every row of the block.
@@ -220,7 +190,7 @@ impl<'a> Inspector<'a> {
             return refuse_weights(self.source, self.streams[head], rows.row(index)).map(|()| None);
         }
         if let Some(facts) = &facts {
-            self.excess[head].watch(rows.row(index).step, facts.total);
+            self.sums[head].add(rows.row(index).step, facts.total);
         }
         Ok(facts)
     }

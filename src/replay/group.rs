@@ -4,7 +4,8 @@
 //! of one head, in the order of layers.
 
 use super::block::{Feeds, Inspector, StepBlock};
-use super::plan::{CachePlan, LanePlan};
+use super::caches::CachePlan;
+use super::plan::LanePlan;
 use super::planning::Schedules;
 use super::policy_lane::LaneSetup;
 use super::run::{Options, Outcome, Run, Stage};
@@ -121,8 +122,7 @@ impl<'a> Group<'a> {
     }
 
     fn finish(self) -> Vec<Outcome> {
-        let excess = self.inspectors.iter().flat_map(Inspector::excess);
-        excess.for_each(|excess| self.run.observer.excess_mass(excess));
+        self.inspectors.into_iter().for_each(Inspector::finish);
         let mut tallies = vec![Vec::new(); self.caches.len()];
         for team in self.teams {
             team.finish().into_iter().zip(&mut tallies).for_each(|(tally, tallies)| tallies.push(tally));

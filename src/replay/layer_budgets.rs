@@ -4,7 +4,7 @@
 //! layer), so that the total is budget x layers to the unit, unless a layer falls below what its
 //! policy needs and is raised to that.
 
-use super::plan::CachePlan;
+use super::caches::CachePlan;
 use crate::decimal::Decimal;
 use crate::error::{Error, Result};
 use serde_json::{Map, Value};
@@ -56,6 +56,20 @@ impl LayerBudgets {
             Some(("pyramid", ratio)) => parse_ratio(ratio).map(LayerBudgets::Pyramid),
             Some(("funnel", ratio)) => parse_ratio(ratio).map(LayerBudgets::Funnel),
             _ => read_table(Path::new(text)),
+        }
+    }
+
+    /// The shape over just the layers that have a cache of their own: a table may name others too.
+    ///
+    /// # Errors
+    /// When a table gives nothing to any of them.
+    pub fn of_layers(&self, owns_cache: impl Fn(u32) -> bool) -> Result<LayerBudgets, String> {
+        let LayerBudgets::Table(table) = self else { return Ok(self.clone()) };
+        let owned = |(layer, number): (&u32, &Decimal)| owns_cache(*layer).then_some((*layer, *number));
+        let table: BTreeMap<u32, Decimal> = table.iter().filter_map(owned).collect();
+        match table.values().all(|number| *number == Decimal::whole(0)) {
+            true => Err("the table of layer budgets gives nothing to any layer that has a cache".to_owned()),
+            false => Ok(LayerBudgets::Table(table)),
         }
     }
 

@@ -9,6 +9,7 @@
 mod block;
 mod bound_lane;
 mod cache;
+pub(crate) mod caches;
 mod coupled;
 mod facts;
 mod group;
@@ -22,11 +23,11 @@ mod run;
 mod tally;
 mod team;
 
-pub use block::ExcessMass;
 pub use cache::Cache;
+pub use caches::{CachePlan, caches_of, shared_caches_of};
 pub use lane::{StepMeasure, StepRecord};
 pub use layer_budgets::{LayerBudget, LayerBudgets};
-pub use plan::{CachePlan, LanePlan, caches_of, share_caches, shared_caches_of};
+pub use plan::LanePlan;
 pub use planning::planning_bytes;
 pub use run::{
     BadRows, DEFAULT_HEAVY_HITTERS, DEFAULT_MAX_MEMORY, NoObserver, Observer, Options, Outcome, Stage, ViewKind, replay,

@@ -1,8 +1,9 @@
 //! Plans ahead of the replay what the bounds that know the future evict, and when.
 
 use super::block::{Feeds, Inspector, StepBlock};
+use super::caches::CachePlan;
 use super::parallel::in_parallel;
-use super::plan::{CachePlan, LanePlan};
+use super::plan::LanePlan;
 use super::run::Options;
 use crate::error::{Error, Result};
 use crate::policy::future::{Evictions, Future, Schedule};

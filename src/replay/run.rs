@@ -4,12 +4,12 @@
 //! many groups of caches is shared out group by group, one of few lane by lane. Results never depend on how
 //! the work was shared out.
 
-use super::block::ExcessMass;
+use super::caches::CachePlan;
 use super::group::{Group, groups_of};
 use super::lane::StepRecord;
 use super::layer_budgets::LayerBudgets;
 use super::parallel::in_parallel;
-use super::plan::{CachePlan, LanePlan};
+use super::plan::LanePlan;
 use super::planning::{check_memory, plan_ahead};
 use super::tally::Tally;
 use crate::error::{Error, Result};
@@ -112,11 +112,6 @@ pub trait Observer: Sync {
     /// Rows that every lane has seen.
     fn rows(&self, rows: u64) {
         let _ = rows;
-    }
-
-    /// Rows of a stream that has been replayed hold more attention than there is.
-    fn excess_mass(&self, excess: &ExcessMass) {
-        let _ = excess;
     }
 
     /// Whether [`Observer::steps`] is to be called; it costs time.
