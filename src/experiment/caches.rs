@@ -88,7 +88,9 @@ impl Selection {
             Sharing { info, facts: &facts, selection: self, kv_heads: PerLayer::default(), notes: Vec::new() };
         let mut caches = sharing.share(of_layers.collect())?;
         let Sharing { kv_heads, notes, .. } = sharing;
-        check_known("head", &self.heads, &caches, |label| label.head.to_string())?;
+        // A head of a layer that was not chosen is known too, where heads keep their names.
+        let known = if kv_heads.is_empty() { &all } else { &caches };
+        check_known("head", &self.heads, known, |label| label.head.to_string())?;
         caches.retain(|cache| named(&self.heads, cache.label.head.to_string()));
         if caches.is_empty() && !all.is_empty() {
             return Err(Error::usage("no stream has both a chosen layer and a chosen head"));

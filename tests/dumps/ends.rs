@@ -2,8 +2,8 @@
 
 use crate::attention::{assert_same, failure, included, open, open_with, read_all, square, triangle};
 use crate::files::{Folder, npy, npz, safetensors};
-use kvsim::trace::options::ReadOptions;
 use kvsim::trace::RowBlock;
+use kvsim::trace::options::ReadOptions;
 use std::path::PathBuf;
 
 fn ending_at(end: usize) -> ReadOptions {

@@ -20,11 +20,27 @@ pub(super) fn note(streams: &[Stream]) -> Result<Option<String>> {
             return Ok(None);
         }
     }
-    let end = first.frame.first + first.rows - least;
+    let real = first.rows - least;
+    if !attends_to_itself(streams, real)? {
+        return Ok(None);
+    }
+    let end = first.frame.first + real;
     Ok(Some(format!(
         "the columns of the last {least} tokens are zero even in their own rows: if these are padding, --end {end} leaves \
          them out"
     )))
+}
+
+/// Whether the last of so many rows has weight on its own token in some stream: where none has, a diagonal of
+/// zeros says nothing.
+fn attends_to_itself(streams: &[Stream], rows: usize) -> Result<bool> {
+    let Some(last) = rows.checked_sub(1) else { return Ok(false) };
+    for stream in streams {
+        if stream.open_sparse()?.weight(last, stream.own_column(last))? != 0.0 {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Number of tokens at the end of a stream that get no weight from any row.
