@@ -3,8 +3,8 @@
 //! A stream is a cache of its own unless query heads share a KV head, or layers share one cache. Knows the
 //! facts of the model; what a user said is put into the facts before.
 
+use crate::budgets::LayerPlace;
 use crate::error::{Error, Result};
-use crate::policy::pyramidkv::LayerPlace;
 use crate::trace::{Head, ModelFacts, StreamInfo, StreamLabel, TraceInfo};
 use std::collections::{BTreeMap, BTreeSet};
 

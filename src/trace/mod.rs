@@ -34,6 +34,7 @@ pub use row_block::{Row, RowBlock};
 pub use watch::RowSums;
 
 use crate::error::{Error, Result};
+use crate::needs::Needs;
 use crate::position::Position;
 
 /// Whether a row holds the weight that a token paid to itself.
@@ -155,6 +156,11 @@ pub trait Source: Send + Sync {
     /// # Errors
     /// When the file cannot be opened or read.
     fn open(&self, stream: usize) -> Result<Box<dyn RowReader>>;
+
+    /// What its steps hold: every trace has rows, some have more.
+    fn offers(&self) -> Needs {
+        Needs::WHOLE_ROWS
+    }
 
     /// A short text that tells the content of this trace from that of others, whichever of its streams are
     /// read: 16 hexadecimal digits, the same on every machine and with any number of threads.

@@ -4,6 +4,7 @@ use super::options::{Normalize, PerLayer, ReadOptions};
 use super::watch::{RowSums, SumWatch};
 use super::{RowBlock, RowReader, Source, TraceInfo, hash};
 use crate::error::{Error, Result};
+use crate::needs::Needs;
 use crate::position::Position;
 
 /// A trace that has been opened.
@@ -96,6 +97,10 @@ impl Source for OpenedTrace {
             Some(left) if left < self.source.info().streams[stream].rows => Ok(Box::new(FirstRows { rows, left })),
             _ => Ok(rows),
         }
+    }
+
+    fn offers(&self) -> Needs {
+        self.source.offers()
     }
 
     fn content_hash(&self) -> Result<String> {

@@ -31,12 +31,12 @@ impl Job {
         let ChosenCaches { caches, facts, positions, notes, .. } =
             args.streams.selection()?.choose(info, options.steps)?;
         notes::note(args.quiet, &info.name, &notes);
-        let layer_budgets = options.layer_budgets.of_layers(|layer| facts.owns_cache(layer));
-        let layer_budgets = layer_budgets.map_err(|problem| Error::usage(format!("{}: {problem}", info.name)))?;
-        let options = Options { block_prompt: block_prompt(args, info)?, layer_budgets, ..options };
+        let budgets = options.budgets.of_layers(|layer| facts.owns_cache(layer));
+        let budgets = budgets.map_err(|problem| Error::usage(format!("{}: {problem}", info.name)))?;
+        let options = Options { prompt_end: prompt_end(args, info)?, budgets, ..options };
         notes::note(args.quiet, &info.name, &said_against(args, info));
         let Lanes { lanes, notes, .. } =
-            request.lanes(positions, &caches, &options.layer_budgets).checked(args.skip_invalid)?;
+            request.lanes(positions, &caches, &options.budgets).checked(args.skip_invalid)?;
         notes::note(args.quiet, &info.name, &notes);
         notes::warn(args.quiet, &info.name, &nothing_to_measure(info, &caches, &options));
         let layer_shape = args.layer_budget.to_string_lossy().into_owned();
@@ -60,7 +60,7 @@ impl Job {
 }
 
 /// Where a prompt that is cut down at once ends; 0 where the budget holds from the first row.
-fn block_prompt(args: &ReplayArgs, info: &TraceInfo) -> Result<Position, Error> {
+fn prompt_end(args: &ReplayArgs, info: &TraceInfo) -> Result<Position, Error> {
     let len = args.prompt_len.or_else(|| info.facts.prompt_len);
     match len {
         _ if args.prompt == PromptKind::Stream && args.prompt_len.is_some() => {
@@ -93,7 +93,7 @@ fn said_against(args: &ReplayArgs, info: &TraceInfo) -> Vec<String> {
 /// Why every figure will be blank, where that can be told.
 fn nothing_to_measure(info: &TraceInfo, caches: &[CachePlan], options: &Options) -> Vec<String> {
     let most = rows_read(info, caches, options).max().unwrap_or(0);
-    let prompt = options.block_prompt;
+    let prompt = options.prompt_end;
     match most {
         0 => vec!["there is no row to replay".to_owned()],
         _ if info.first_position.index() + most <= prompt.index() => {

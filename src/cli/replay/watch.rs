@@ -5,6 +5,7 @@ use crate::cli::output::Output;
 use crate::cli::progress::Progress;
 use crate::cli::timing::Timing;
 use kvsim::error::Error;
+use kvsim::needs::Needs;
 use kvsim::replay::{CachePlan, Observer, Stage, StepRecord};
 use kvsim::report::steps::StepWriter;
 use std::sync::Mutex;
@@ -27,8 +28,8 @@ impl Observer for Watcher<'_> {
         self.progress.add(rows);
     }
 
-    fn wants_steps(&self) -> bool {
-        self.steps.is_some()
+    fn needs(&self) -> Needs {
+        if self.steps.is_some() { Needs::STEP_RECORDS } else { Needs::NOTHING }
     }
 
     fn steps(&self, cache: &CachePlan, records: &[Vec<StepRecord>]) -> kvsim::error::Result<()> {

@@ -1,10 +1,9 @@
-//! What a replay is asked to do: which lanes run on each cache of a trace.
+//! A lane as it is asked for: a policy with concrete parameters and budget.
 
 use super::caches::CachePlan;
-use super::layer_budgets::{LayerBudget, LayerBudgets};
+use crate::budgets::{CacheBudget, CacheBudgets, LayerPlace};
+use crate::policy::entry::{PolicyEntry, Setting};
 use crate::policy::parameter::Values;
-use crate::policy::pyramidkv::LayerPlace;
-use crate::policy::table::{PolicyEntry, Setting};
 
 /// A policy with concrete parameters and budget, to be run on every cache.
 #[derive(Clone)]
@@ -23,31 +22,34 @@ impl LanePlan {
         LanePlan { entry, budget: entry.budgeted.then_some(budget), values: entry.defaults() }
     }
 
-    /// The setting for a cache that stands at `place`, before the policy's own share is taken.
+    /// The setting for a cache that stands at `place`, before budgets are dealt out.
     pub fn setting(&self, place: LayerPlace) -> Setting {
         Setting { budget: self.budget.unwrap_or(usize::MAX), values: self.values.clone(), place }
     }
 
-    /// The budget of a cache before the policy's own share is taken; `None` where there is no budget.
+    /// The budget of a cache; `None` where there is no budget. A policy that deals its budget out by
+    /// itself takes the place of `budgets`.
     ///
     /// # Errors
-    /// When the shape does not cover the cache's layer.
-    pub fn layer_budget(&self, cache: &CachePlan, layers: &LayerBudgets) -> Result<Option<LayerBudget>, String> {
+    /// When the shape does not cover the cache.
+    pub fn cache_budget(&self, cache: &CachePlan, budgets: &CacheBudgets) -> Result<Option<CacheBudget>, String> {
         let least = self.entry.least_budget(&self.values);
-        self.budget.map(|budget| layers.of(cache, budget, least)).transpose()
+        let own = self.entry.deals.map(|deals| deals(&self.values));
+        let budgets = own.as_ref().unwrap_or(budgets);
+        self.budget.map(|budget| budgets.of(&cache.label, cache.place, budget, least)).transpose()
     }
 
-    /// The setting in force on a cache: the layer's budget, and the policy's own share of it.
+    /// The setting in force on a cache.
     ///
     /// # Errors
-    /// When the shape does not cover the cache's layer, or the policy refuses the budget there.
-    pub fn setting_on(&self, cache: &CachePlan, layers: &LayerBudgets) -> Result<Setting, String> {
+    /// When the shape does not cover the cache, or the policy refuses the budget there.
+    pub fn setting_on(&self, cache: &CachePlan, budgets: &CacheBudgets) -> Result<Setting, String> {
         let mut setting = self.setting(cache.place);
-        if let Some(LayerBudget { budget, .. }) = self.layer_budget(cache, layers)? {
+        if let Some(CacheBudget { budget, .. }) = self.cache_budget(cache, budgets)? {
             setting.budget = budget;
-            setting.budget = (self.entry.cache_budget)(&setting);
         }
-        (self.entry.check)(&setting).map_err(|problem| format!("layer {}: {problem}", cache.label.layer))?;
+        let checked = self.entry.check_setting(&setting);
+        checked.map_err(|problem| format!("layer {}: {problem}", cache.label.layer))?;
         Ok(setting)
     }
 
@@ -56,12 +58,12 @@ impl LanePlan {
     /// # Errors
     /// As [`LanePlan::check`] and [`LanePlan::setting_on`], or when the policy and the shape both deal
     /// out the budget.
-    pub fn check_on(&self, caches: &[CachePlan], layers: &LayerBudgets) -> Result<(), String> {
+    pub fn check_on(&self, caches: &[CachePlan], budgets: &CacheBudgets) -> Result<(), String> {
         self.check()?;
-        if self.entry.deals_layers() && *layers != LayerBudgets::Uniform {
+        if self.entry.deals.is_some() && !budgets.is_uniform() {
             return Err("it deals the budget out to layers by its own rule: leave the layer budget uniform".to_owned());
         }
-        caches.iter().try_for_each(|cache| self.setting_on(cache, layers).map(drop))
+        caches.iter().try_for_each(|cache| self.setting_on(cache, budgets).map(drop))
     }
 
     /// Says what is impossible about the lane.
@@ -72,7 +74,7 @@ impl LanePlan {
         if self.budget == Some(0) {
             return Err("budget 0 keeps nothing: at least 1 is needed".to_owned());
         }
-        (self.entry.check)(&self.setting(LayerPlace::ONLY))
+        self.entry.check_setting(&self.setting(LayerPlace::ONLY))
     }
 }
 
