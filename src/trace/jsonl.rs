@@ -5,11 +5,13 @@
 //! kept in a temporary file for the second pass.
 
 mod line;
+mod weights;
 
 use super::{Metadata, ModelFacts, RowBlock, RowReader, Source, StreamInfo, StreamLabel, TraceInfo, hash};
 use crate::error::{Error, Result};
 use crate::position::Position;
 use crate::trace::SelfAttention;
+use crate::trace::limits::check_positions;
 use crate::trace::options::ReadOptions;
 use crate::trace::storage::{Bytes, SharedFile, Storage, new_copy};
 use line::{HeaderLine, Line, RowLine};
@@ -113,7 +115,7 @@ impl RowReader for LineReader {
         for index in self.next..end {
             let place = self.lines[index];
             let row = self.parse(place)?;
-            block.push(Position(row.step), &row.weights());
+            block.push(Position(row.step), row.weights());
         }
         let read = end - self.next;
         self.next = end;
@@ -197,6 +199,7 @@ impl Scan {
                 kind.word()
             ));
         }
+        check_positions(expected)?;
         row.check_len(kind)?;
         let most = self.header.as_ref().and_then(|header| header.seq_len);
         if most.is_some_and(|most| expected >= most) {

@@ -1,11 +1,9 @@
 //! The description of a synthetic trace: a small JSON file, read and checked here, nothing more.
 
+use super::limits::MOST_POSITIONS;
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
-
-/// No trace is longer.
-const MOST_POSITIONS: usize = 1 << 24;
 
 /// A mixture of sinks, a local band, heavy hitters and noise, self excluded.
 ///
@@ -136,7 +134,7 @@ impl MixtureSpec {
     pub fn check(&self) -> Result<(), String> {
         let masses = [self.sinks.mass, self.local.mass, self.heavy_hitters.mass, self.noise.mass];
         let heavy = &self.heavy_hitters;
-        let reserved = self.local.width + self.sinks.weights.len();
+        let reserved = self.local.width.saturating_add(self.sinks.weights.len());
         if self.kvsim_spec != 1 {
             return Err(format!("kvsim_spec is {}, this version reads 1", self.kvsim_spec));
         }

@@ -12,6 +12,7 @@ mod bad_traces;
 mod commands;
 mod common;
 mod contract;
+mod declared_sizes;
 mod memory;
 mod memory_command;
 mod meters;
