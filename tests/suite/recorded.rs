@@ -161,3 +161,14 @@ fn the_small_recorded_trace_says_where_it_comes_from() {
     assert_eq!((labels.join(" ").as_str(), info.positions), ("15.mean 16.6", 512));
     assert!(info.metadata.contains_key("model") && info.metadata.contains_key("source"));
 }
+
+#[test]
+fn lru_on_the_prose_that_is_in_the_package() {
+    let args = ["replay", "traces/smollm2-prose-384.safetensors", "--kv-heads", "3", "--budget", "64", "-q"];
+    let report = Csv::parse(&kvsim(&[&args[..], &["--policy", "lru,tova,scissorhands"]].concat()).report());
+    for (row, (mass, misses)) in [(0.925512, 0.004557), (0.928057, 0.010055), (0.918088, 0.006366)].into_iter().enumerate()
+    {
+        assert_near(report.number(row, "retained_mass"), mass, "retained mass");
+        assert_near(report.number(row, "peak_miss_rate"), misses, "peak misses");
+    }
+}
