@@ -10,6 +10,7 @@ use crate::policy::pyramidkv::LayerPlace;
 use crate::policy::table::{Make, POLICIES, PolicyEntry, Setting};
 use crate::position::{Position, Slot};
 use crate::replay::Cache;
+use crate::trace::{Row, problem_of};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -155,6 +156,10 @@ impl Subject {
             let kept = self.cache.kept().len();
             if weights.len() != kept {
                 return Err(format!("{} weights for {kept} kept positions", weights.len()));
+            }
+            let row = Row { step: Position(position as u32), weights: &weights };
+            if let Some(column) = row.first_unsound() {
+                return Err(problem_of(weights[column]));
             }
             self.cache.observe(&weights, position);
         } else if !weights.is_null() {

@@ -49,11 +49,12 @@ fn main() -> ExitCode {
     let summary = run(&Plan { seed, from, count, keep }, &progress);
     summary.findings.iter().for_each(|finding| println!("{finding}"));
     println!(
-        "seed {seed}, executions {from} to {}: {} refused, {} accepted, {} findings, {} KiB at most, {:.0} s",
+        "seed {seed}, executions {from} to {}: {} refused, {} accepted, {} findings (and {} like them), {} KiB at most, {:.0} s",
         from + count,
         summary.refused,
         summary.accepted,
         summary.findings.len(),
+        summary.repeated,
         summary.most_memory >> 10,
         started.elapsed().as_secs_f64(),
     );

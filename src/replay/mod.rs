@@ -19,6 +19,7 @@ mod plan;
 mod planning;
 mod policy_lane;
 mod run;
+mod scale;
 mod tally;
 mod team;
 

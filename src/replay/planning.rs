@@ -1,9 +1,10 @@
 //! Plans ahead of the replay what the bounds that know the future evict, and when.
 
-use super::block::{Feeds, Inspector, StepBlock};
+use super::block::{Feeds, Inspector, KnownRow, StepBlock};
 use super::parallel::in_parallel;
 use super::plan::{CachePlan, LanePlan};
 use super::run::Options;
+use super::scale::Scale;
 use crate::error::{Error, Result};
 use crate::policy::future::{Evictions, Future, Schedule};
 use crate::policy::table::Make;
@@ -88,17 +89,23 @@ pub(super) fn check_memory(
 fn plan(source: &dyn Source, cache: &CachePlan, lane: &LanePlan, options: &Options) -> Result<Schedule> {
     let Make::Future { plan, .. } = lane.entry.make else { return Ok(Schedule::default()) };
     let setting = lane.setting_on(cache, &options.layer_budgets).map_err(Error::usage)?;
-    let mut future = Future::default();
+    let (mut future, mut scale) = (Future::default(), Scale::default());
     for_each_step(source, cache, options, |block, step| {
-        let from = first_in_window(cache, block.position(step));
-        rows(block, step).for_each(|row| future.foresee(row, from));
+        let position = block.position(step);
+        let from = first_in_window(cache, position);
+        for KnownRow { weights, facts } in rows(block, step) {
+            future.foresee(weights, from);
+            scale.add(position, facts.total);
+        }
     })?;
+    let place = |step| source.place(cache.streams[0], step);
+    scale.check(lane.entry.name, place, &format!("{}: {}", source.info().name, cache.label))?;
     // A prompt that is cut down at once is cut after its last row.
     let cut = Position(options.block_prompt.0.saturating_sub(1));
     let mut planner = plan(Evictions { budget: setting.budget, from: cut });
     for_each_step(source, cache, options, |block, step| {
         let position = block.position(step);
-        rows(block, step).for_each(|row| future.pass(row, first_in_window(cache, position)));
+        rows(block, step).for_each(|row| future.pass(row.weights, first_in_window(cache, position)));
         future.stand_after(position);
         planner.after(&future);
     })?;
@@ -113,9 +120,9 @@ fn first_in_window(cache: &CachePlan, step: Position) -> Position {
 }
 
 /// The rows of a step that will be measured: none where there is no information.
-fn rows(block: &StepBlock, step: usize) -> impl Iterator<Item = &[f32]> {
+fn rows(block: &StepBlock, step: usize) -> impl Iterator<Item = KnownRow<'_>> {
     let heads = if block.is_known(step) { block.heads() } else { 0 };
-    (0..heads).map(move |head| block.row(step, head).weights)
+    (0..heads).map(move |head| block.row(step, head))
 }
 
 fn for_each_step(

@@ -25,6 +25,7 @@ mod storage;
 pub mod synthetic;
 
 pub use label::{Head, StreamLabel};
+pub(crate) use refusal::problem_of;
 pub use refusal::refuse_weights;
 pub use row_block::{Row, RowBlock};
 

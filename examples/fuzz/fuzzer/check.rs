@@ -28,14 +28,14 @@ pub fn check(kind: Kind, path: &Path, random: &mut Random) -> Checked {
     }
 }
 
-/// An error is one line without a full stop, and never a bug of a policy.
-pub fn refused(error: &Error) -> Checked {
+/// An error names the file, is of bounded length, and is never a bug of a policy.
+pub fn refused(error: &Error, path: &Path) -> Checked {
     let text = error.to_string();
-    let is_remedy = text.contains("\nimport ");
+    let is_request = matches!(error, Error::Usage(_));
     match error {
         Error::Contract { .. } => Err(format!("a policy broke its contract: {text}")),
-        _ if (text.contains('\n') && !is_remedy) || text.ends_with('.') => Err(format!("an odd message: {text:?}")),
-        _ if text.len() > 4000 => Err(format!("a message of {} bytes", text.len())),
+        _ if !is_request && !text.contains(&*path.to_string_lossy()) => Err(format!("no file is named: {text:?}")),
+        _ if text.len() > 2000 => Err(format!("a message of {} bytes: {text:.200}", text.len())),
         _ => Ok(Verdict::Refused),
     }
 }

@@ -39,14 +39,16 @@ pub struct Summary {
     pub refused: u64,
     /// Inputs that were accepted and gave sound figures.
     pub accepted: u64,
-    /// What went wrong: one line each, with the execution and the input that was kept.
+    /// What went wrong: the execution, what happened, and the input that was kept.
     pub findings: Vec<String>,
+    /// Findings of kinds that are known well enough.
+    pub repeated: u64,
     /// The largest amount of memory that an execution took beyond what was held before.
     pub most_memory: usize,
 }
 
-/// More findings than this say nothing new.
-const MOST_FINDINGS: usize = 20;
+/// More findings than this of one kind say nothing new.
+const MOST_OF_A_KIND: usize = 3;
 
 /// Runs a plan, calling `progress` with the number of executions that are done.
 pub fn run(plan: &Plan, progress: &dyn Fn(u64)) -> Summary {
@@ -59,9 +61,6 @@ pub fn run(plan: &Plan, progress: &dyn Fn(u64)) -> Summary {
         let outcome = watch.run(execution, &path, || check::check(sample.kind, &path, &mut random));
         summary.add(plan, execution, &path, outcome);
         progress(execution - plan.from + 1);
-        if summary.findings.len() >= MOST_FINDINGS {
-            break;
-        }
     }
     summary
 }
@@ -76,11 +75,18 @@ fn prepare<'a>(samples: &'a [Sample], random: &mut Random, folder: &Path) -> (&'
 }
 
 impl Summary {
+    /// Whether there are enough findings that begin with the same words.
+    fn is_known(&self, finding: &str) -> bool {
+        let kind = finding.split_inclusive(|part: char| part.is_ascii_digit() || part == ':').next().unwrap_or("");
+        self.findings.iter().filter(|known| known.contains(kind)).count() >= MOST_OF_A_KIND
+    }
+
     fn add(&mut self, plan: &Plan, execution: u64, path: &Path, outcome: watch::Outcome) {
         self.most_memory = self.most_memory.max(outcome.memory);
         match outcome.verdict {
             Ok(check::Verdict::Refused) => self.refused += 1,
             Ok(check::Verdict::Accepted) => self.accepted += 1,
+            Err(finding) if self.is_known(&finding) => self.repeated += 1,
             Err(finding) => {
                 let kept = watch::keep(path, &plan.keep, execution);
                 self.findings.push(format!("execution {execution}: {finding} (input: {})", kept.display()));

@@ -26,7 +26,7 @@ const ROUNDING: f64 = 1e-9;
 pub fn check(path: &Path, random: &mut Random) -> Checked {
     let options = read_options(random);
     let source = match formats::open(path.as_os_str(), &options) {
-        Err(error) => return refused(&error),
+        Err(error) => return refused(&error, path),
         Ok(source) => source,
     };
     if source.info().rows() > MOST_ROWS && source.info().format == "spec" {
@@ -37,7 +37,7 @@ pub fn check(path: &Path, random: &mut Random) -> Checked {
         match work(&*source, path, random) {
             Ok(()) => (),
             Err(Problem::Refused(error)) => {
-                refused(&error)?;
+                refused(&error, path)?;
                 verdict = Verdict::Refused;
             }
             Err(Problem::Finding(finding)) => return Err(finding),
