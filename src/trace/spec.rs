@@ -141,7 +141,7 @@ impl MixtureSpec {
     pub fn check(&self) -> Result<(), String> {
         let masses = [self.sinks.mass, self.local.mass, self.heavy_hitters.mass, self.noise.mass];
         let heavy = &self.heavy_hitters;
-        let reserved = self.local.width + self.sinks.weights.len();
+        let reserved = self.local.width.saturating_add(self.sinks.weights.len());
         if self.kvsim_spec != 1 {
             return Err(format!("kvsim_spec is {}, this version reads 1", self.kvsim_spec));
         }

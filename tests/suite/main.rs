@@ -2,7 +2,7 @@
 //!
 //! Figures and decisions: [`right_values`], [`scenarios`], [`recorded`], [`vectors`],
 //! [`properties`], [`contract`]. The binary: [`replay_command`], [`commands`], [`table_command`],
-//! [`bad_traces`], [`bad_requests`], [`memory`].
+//! [`bad_traces`], [`bad_requests`], [`memory`], [`interrupted`].
 
 mod agree;
 mod as_reference;
@@ -11,6 +11,7 @@ mod bad_traces;
 mod commands;
 mod common;
 mod contract;
+mod interrupted;
 mod memory;
 mod memory_command;
 mod properties;
