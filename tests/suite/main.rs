@@ -2,7 +2,7 @@
 //!
 //! Figures and decisions: [`right_values`], [`scenarios`], [`recorded`], [`vectors`],
 //! [`properties`], [`contract`]. The binary: [`replay_command`], [`commands`], [`table_command`],
-//! [`bad_traces`], [`bad_requests`], [`memory`], [`interrupted`].
+//! [`bad_traces`], [`bad_requests`], [`memory`], [`out_of_scale`], [`interrupted`].
 
 mod agree;
 mod as_reference;
@@ -14,6 +14,7 @@ mod contract;
 mod interrupted;
 mod memory;
 mod memory_command;
+mod out_of_scale;
 mod properties;
 mod recorded;
 #[path = "../reference/mod.rs"]
