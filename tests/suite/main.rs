@@ -2,9 +2,11 @@
 //!
 //! Figures and decisions: [`right_values`], [`scenarios`], [`recorded`], [`vectors`],
 //! [`properties`], [`contract`]. The binary: [`replay_command`], [`commands`], [`table_command`],
-//! [`bad_traces`], [`bad_requests`], [`memory`], [`out_of_scale`], [`interrupted`].
+//! [`bad_traces`], [`bad_requests`], [`memory`], [`out_of_scale`],
+//! [`interrupted`].
 
 mod agree;
+mod as_meters;
 mod as_reference;
 mod bad_requests;
 mod bad_traces;
@@ -14,6 +16,8 @@ mod contract;
 mod interrupted;
 mod memory;
 mod memory_command;
+mod meters;
+mod needs;
 mod out_of_scale;
 mod properties;
 mod recorded;
