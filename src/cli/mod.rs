@@ -19,6 +19,7 @@ mod replay;
 mod streams;
 mod table;
 mod timing;
+mod unfinished;
 mod vectors;
 
 pub use notes::to_stderr;
