@@ -201,9 +201,9 @@ impl ReplayArgs {
     ) -> kvsim::error::Result<Vec<Vec<Outcome>>> {
         let progress = Progress::new(rows_of(jobs), self.quiet);
         let replay_one = |job: &Job| {
-            let watcher = Watcher { progress: &progress, timing, job, steps, excess: Mutex::default() };
+            let watcher = Watcher { progress: &progress, timing, job, steps };
             let outcomes = replay(&*job.source, &job.caches, &job.lanes, &job.options, &watcher)?;
-            notes::warn(self.quiet, &job.source.info().name, &watcher.warnings());
+            notes::warn(self.quiet, &job.source.info().name, &job.source.warnings());
             notes::note(self.quiet, &job.source.info().name, &self.passed_over(&outcomes));
             if self.budget.is_empty() {
                 notes::note(self.quiet, &job.source.info().name, &job.idle_budget());
@@ -278,7 +278,7 @@ impl ReplayArgs {
         let info = job.source.info();
         let replayed = Replayed {
             trace: &info.name,
-            positions: info.positions,
+            positions: job.positions,
             lanes: &job.lanes,
             heavy_hitters: self.heavy_hitters,
             view: self.view.word(),

@@ -6,7 +6,7 @@
 
 mod line;
 
-use super::{RowBlock, RowReader, Source, StreamInfo, StreamLabel, TraceInfo};
+use super::{Metadata, ModelFacts, RowBlock, RowReader, Source, StreamInfo, StreamLabel, TraceInfo, hash};
 use crate::error::{Error, Result};
 use crate::position::Position;
 use crate::trace::SelfAttention;
@@ -29,7 +29,7 @@ const MAX_LINE: u64 = 1 << 28;
 pub fn open(path: &Path, _options: &ReadOptions) -> Result<Box<dyn Source>> {
     let file = SharedFile::open(path)?;
     let scan = Scan::new(path.display().to_string()).run(BufReader::new(file.reader(0)), path)?;
-    Ok(Box::new(scan.into_trace(Storage::File(file))))
+    Ok(Box::new(scan.into_trace(Storage::File(file))?))
 }
 
 /// Reads JSON lines from standard input to its end.
@@ -41,7 +41,7 @@ pub fn read_stdin() -> Result<Box<dyn Source>> {
     let copy = new_copy()?;
     let tee = Tee { from: std::io::stdin().lock(), to: &copy };
     let scan = Scan::new("-".to_owned()).run(BufReader::new(tee), path)?;
-    Ok(Box::new(scan.into_trace(Storage::File(copy.into()))))
+    Ok(Box::new(scan.into_trace(Storage::File(copy.into()))?))
 }
 
 /// Hands on what it reads and keeps a copy.
@@ -85,6 +85,10 @@ impl Source for JsonLinesTrace {
             next: 0,
             text: Vec::new(),
         }))
+    }
+
+    fn content_hash(&self) -> Result<String> {
+        hash::of_storage(&self.storage).map_err(|error| Error::io(Path::new(&self.info.name), error))
     }
 
     fn place(&self, stream: usize, step: Position) -> String {
@@ -159,7 +163,6 @@ impl Scan {
             self.line(&text, place)
                 .map_err(|problem| Error::data(format!("{}:{}", self.name, place.number), problem))?;
         }
-        self.check_lengths()?;
         Ok(self)
     }
 
@@ -203,37 +206,27 @@ impl Scan {
         Ok(())
     }
 
-    fn check_lengths(&self) -> Result<()> {
-        let mut streams = self.streams.iter();
-        let Some((first, first_lines)) = streams.next() else { return Ok(()) };
-        match streams.find(|(_, lines)| lines.len() != first_lines.len()) {
-            None => Ok(()),
-            Some((other, lines)) => Err(Error::data(
-                &self.name,
-                format!(
-                    "streams {first} and {other} have {} and {} rows: all streams of a trace are equally long",
-                    first_lines.len(),
-                    lines.len()
-                ),
-            )),
-        }
-    }
-
-    fn into_trace(self, storage: Storage) -> JsonLinesTrace {
+    fn into_trace(self, storage: Storage) -> Result<JsonLinesTrace> {
         let self_attention = self.self_attention.unwrap_or(SelfAttention::Excluded);
-        let rows = self.streams.values().next().map_or(0, Vec::len);
+        let rows = self.streams.values().map(Vec::len).max().unwrap_or(0);
         let header = self.header.unwrap_or_default();
-        let describe = |label: &StreamLabel| StreamInfo { label: label.clone(), rows, dtype: "json" };
-        let info = TraceInfo {
+        let describe = |(label, lines): (&StreamLabel, &Vec<LinePlace>)| StreamInfo {
+            label: label.clone(),
+            rows: lines.len(),
+            dtype: "json",
+        };
+        let mut info = TraceInfo {
             name: self.name,
             format: "jsonl",
             self_attention,
             first_position: self_attention.first_step(),
             positions: header.seq_len.unwrap_or(self_attention.positions_of(rows)),
-            streams: self.streams.keys().map(describe).collect(),
-            metadata: header.metadata,
+            streams: self.streams.iter().map(describe).collect(),
+            metadata: Metadata::new(),
+            facts: ModelFacts::default(),
             notes: Vec::new(),
         };
-        JsonLinesTrace { info, storage, streams: self.streams.into_values().map(Arc::from).collect() }
+        info.set_metadata(header.metadata)?;
+        Ok(JsonLinesTrace { info, storage, streams: self.streams.into_values().map(Arc::from).collect() })
     }
 }

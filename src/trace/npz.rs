@@ -31,8 +31,14 @@ pub fn open(path: &Path, options: &ReadOptions) -> Result<Box<dyn Source>> {
     let shared = SharedFile::open(path)?;
     let mut archive = ZipArchive::new(BufReader::new(shared.reader(0))).map_err(unsound)?;
     check_archive(&archive).map_err(|problem| Error::data(&file, problem))?;
-    let mut dump =
-        Dump { file: file.clone(), format: "npz", arrays: Vec::new(), metadata: BTreeMap::new(), notes: Vec::new() };
+    let mut dump = Dump {
+        file: file.clone(),
+        format: "npz",
+        content: Storage::File(shared.clone()),
+        arrays: Vec::new(),
+        metadata: BTreeMap::new(),
+        notes: Vec::new(),
+    };
     for index in 0..archive.len() {
         let member = archive.by_index(index).map_err(unsound)?;
         let Some(name) = array_name(&member) else { continue };
