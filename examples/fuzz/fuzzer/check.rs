@@ -24,6 +24,7 @@ pub fn check(kind: Kind, path: &Path, random: &mut Random) -> Checked {
         Kind::Trace => traces::check(path, random),
         Kind::Results => results::check(path, random),
         Kind::Vectors => results::check_vectors(path),
+        Kind::ModelConfig => results::check_model_config(path),
         Kind::LayerBudgets => results::check_layer_budgets(path, random),
     }
 }

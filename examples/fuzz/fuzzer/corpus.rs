@@ -13,6 +13,8 @@ pub enum Kind {
     Results,
     /// A file of recorded decisions.
     Vectors,
+    /// The config.json of a model.
+    ModelConfig,
     /// A table of budgets by layer.
     LayerBudgets,
 }
@@ -50,6 +52,7 @@ pub fn samples() -> Vec<Sample> {
         trace("a.json", Content::Json(spec())),
         trace("a.json", Content::Json(banded_spec())),
         other(Kind::Results, "a.csv", results()),
+        other(Kind::ModelConfig, "config.json", Content::Json(model_config())),
         other(Kind::LayerBudgets, "a.json", Content::Json(json!({"0": 5, "1": 3.5, "7": 1}))),
     ];
     let vectors = VECTORS.iter().map(|text| serde_json::from_str(text).expect("vector files are sound"));
@@ -178,6 +181,13 @@ fn banded_spec() -> Value {
     json!({"kvsim_spec": 1, "name": "small", "positions": 14, "seed": 3,
         "sinks": {"mass": 0.2, "weights": [3.0, 1.0]}, "local": {"mass": 0.5, "width": 3},
         "heavy_hitters": {"mass": 0.2, "count": 2, "from": 8, "redraw_every": 4}, "noise": {"mass": 0.1, "spread": 0.0}})
+}
+
+/// What says how large a model's caches are.
+fn model_config() -> Value {
+    json!({"model_type": "gemma3_text", "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 2,
+        "head_dim": 16, "hidden_size": 128, "sliding_window": 512, "sliding_window_pattern": 2,
+        "layer_types": ["sliding_attention", "full_attention", "sliding_attention", "full_attention"]})
 }
 
 /// What `replay` writes, cut down to a few columns and lines.

@@ -2,7 +2,9 @@
 
 use super::check::{Checked, Verdict, refused};
 use super::random::Random;
-use kvsim::replay::{CachePlan, LayerBudgets, caches_of};
+use kvsim::budgets::CacheBudgets;
+use kvsim::memory::count::Storage;
+use kvsim::replay::{CachePlan, caches_of};
 use kvsim::report::pivot::{PivotPlan, Results};
 use kvsim::trace::memory::MemoryTrace;
 use kvsim::trace::{SelfAttention, Source};
@@ -46,14 +48,28 @@ pub fn check_vectors(path: &Path) -> Checked {
     }
 }
 
+/// Reads the config.json of a model, and counts the bytes of its caches.
+pub fn check_model_config(path: &Path) -> Checked {
+    let text = std::fs::read(path).expect("it was written just now");
+    match kvsim::memory::config::read(&text) {
+        Err(problem) if problem.len() > 2000 => Err(format!("a message of {} bytes", problem.len())),
+        Err(_) => Ok(Verdict::Refused),
+        Ok(caches) => {
+            let bytes = |length| caches.sequence_bytes(length, None, Storage::plain(16));
+            if bytes(1) <= bytes(4096) { Ok(Verdict::Accepted) } else { Err("fewer bytes for more tokens".to_owned()) }
+        }
+    }
+}
+
 /// Deals budgets out by a table.
 pub fn check_layer_budgets(path: &Path, random: &mut Random) -> Checked {
-    let shape = match LayerBudgets::parse(path.as_os_str()) {
+    let shape = match CacheBudgets::parse(path.as_os_str()) {
         Err(error) => return refused(&error, path),
         Ok(shape) => shape,
     };
     let budget = *random.pick(&[1, 2, 5, 1000, u32::MAX as usize, usize::MAX >> 1, usize::MAX]);
-    let dealt = caches().iter().map(|cache| shape.of(cache, budget, 0)).collect::<Result<Vec<_>, _>>();
+    let dealt =
+        caches().iter().map(|cache| shape.of(&cache.label, cache.place, budget, 0)).collect::<Result<Vec<_>, _>>();
     match dealt {
         Err(_) => Ok(Verdict::Refused),
         Ok(dealt) if dealt.iter().all(|dealt| dealt.budget == 0) => Err("every layer gets a budget of 0".to_owned()),

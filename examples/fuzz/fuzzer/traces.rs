@@ -5,11 +5,13 @@ use super::random::Random;
 use kvsim::analyze::analyze;
 use kvsim::error::{Error, Result};
 use kvsim::inspect::inspect_stream;
+use kvsim::meter::{METERS, MeterPlan, defaults};
+use kvsim::policy::entry::PolicyEntry;
 use kvsim::policy::parameter::Value;
-use kvsim::policy::table::{POLICIES, PolicyEntry};
+use kvsim::policy::table::POLICIES;
 use kvsim::position::Position;
 use kvsim::replay::{
-    BadRows, CachePlan, LanePlan, NoObserver, Options, Outcome, ViewKind, caches_of, replay, shared_caches_of,
+    BadRows, CachePlan, LanePlan, NoObserver, Options, Outcome, Tally, ViewKind, caches_of, replay, shared_caches_of,
 };
 use kvsim::trace::options::{Normalize, PerLayer, ReadOptions};
 use kvsim::trace::safetensors::{StoredType, WriteError, write};
@@ -136,10 +138,15 @@ fn replay_options(random: &mut Random) -> Options {
         steps: random.one_in(8).then(|| random.below(5)),
         bad_rows: if random.one_in(2) { BadRows::Skip } else { BadRows::Error },
         threads: 1,
-        block_prompt: Position(if random.one_in(4) { random.below(6) as u32 } else { 0 }),
+        prompt_end: Position(if random.one_in(4) { random.below(6) as u32 } else { 0 }),
+        meters: if random.one_in(4) { every_meter() } else { defaults() },
         max_memory: 32 << 20,
         ..Options::default()
     }
+}
+
+fn every_meter() -> Vec<MeterPlan> {
+    METERS.iter().map(MeterPlan::new).collect()
 }
 
 /// Three lanes of one budget, with the bounds beside them that no lane may surpass.
@@ -170,24 +177,31 @@ fn lane(entry: &'static PolicyEntry, budget: usize, random: &mut Random) -> Lane
 }
 
 fn check_outcome(outcome: &Outcome, lanes: &[LanePlan]) -> Result<(), Problem> {
-    for (lane, tally) in lanes.iter().zip(&outcome.tallies) {
-        let name = lane.entry.name;
-        let most = tally.row_mass * (1.0 + ROUNDING);
-        ensure(tally.row_mass.is_finite(), || format!("{name}: a row mass of {}", tally.row_mass))?;
-        ensure((0.0..=most).contains(&tally.retained), || format!("{name}: {} of {}", tally.retained, tally.row_mass))?;
-        ensure((0.0..=most).contains(&tally.retained_full), || format!("{name}: {tally:?}"))?;
-        ensure(tally.heavy_hits <= tally.heavy_possible, || format!("{name}: {tally:?}"))?;
-        ensure(tally.pivotal_hits <= tally.pivotal_possible, || format!("{name}: {tally:?}"))?;
-        ensure(tally.broken_rows <= tally.rows && tally.peak_misses <= tally.rows, || format!("{name}: {tally:?}"))?;
-    }
+    lanes.iter().zip(&outcome.tallies).try_for_each(|(lane, tally)| check_tally(lane.entry.name, tally))?;
     check_bounds(outcome, lanes)
+}
+
+/// Every figure is a finite number, every share is one, and nothing is retained that was not there.
+fn check_tally(name: &str, tally: &Tally) -> Result<(), Problem> {
+    for figure in METERS.iter().flat_map(|meter| meter.figures) {
+        let Some(found) = tally.figure(figure.name) else { continue };
+        let is_share = figure.unit.starts_with("share");
+        let most = if is_share { 1.0 + ROUNDING } else { f64::MAX };
+        ensure((0.0..=most).contains(&found), || format!("{name}: {} is {found}", figure.name))?;
+    }
+    let most = tally.real("row_mass_sum") * (1.0 + ROUNDING);
+    for sum in ["retained_mass_sum", "retained_mass_full_sum"] {
+        let retained = tally.real(sum);
+        ensure((0.0..=most).contains(&retained), || format!("{name}: {sum} is {retained} of {most}"))?;
+    }
+    Ok(())
 }
 
 /// No policy retains more than `optimal`, and that no more than `oracle`.
 fn check_bounds(outcome: &Outcome, lanes: &[LanePlan]) -> Result<(), Problem> {
     let retained = |name| {
         let at = lanes.iter().position(|lane: &LanePlan| lane.entry.name == name)?;
-        Some(outcome.tallies[at].retained)
+        Some(outcome.tallies[at].real("retained_mass_sum"))
     };
     for (lower, upper) in [("h2o", "optimal"), ("tova", "optimal"), ("future-greedy", "optimal"), ("optimal", "oracle")]
     {
