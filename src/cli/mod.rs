@@ -7,6 +7,7 @@ mod convert;
 mod generate;
 mod inspect;
 mod list;
+mod memory;
 mod notes;
 mod output;
 mod parameters;
@@ -18,6 +19,7 @@ mod replay;
 mod streams;
 mod table;
 mod timing;
+mod unfinished;
 mod vectors;
 
 pub use notes::to_stderr;
@@ -56,6 +58,7 @@ enum Command {
     Analyze(Box<analyze::AnalyzeArgs>),
     Vectors(vectors::VectorsArgs),
     Policies(policies::PoliciesArgs),
+    Memory(Box<memory::MemoryArgs>),
 }
 
 impl Cli {
@@ -73,6 +76,7 @@ impl Cli {
             Command::Analyze(args) => args.run(),
             Command::Vectors(args) => args.run(),
             Command::Policies(args) => args.run(),
+            Command::Memory(args) => args.run(),
         }
     }
 }

@@ -173,7 +173,7 @@ impl ReplayArgs {
         let outputs: Vec<&Path> = self.output.iter().chain(&self.per_step).map(PathBuf::as_path).collect();
         refuse_overlap(&inputs, &outputs)?;
         let mut output = Output::open(self.output.as_deref())?;
-        let steps = self.open_steps()?;
+        let steps = self.open_steps(&output)?;
         let jobs = self.jobs(&request, &budgets)?;
         let timing = Timing::start();
         let outcomes = self.replay(&jobs, &timing, steps.as_ref())?;
@@ -201,9 +201,9 @@ impl ReplayArgs {
     ) -> kvsim::error::Result<Vec<Vec<Outcome>>> {
         let progress = Progress::new(rows_of(jobs), self.quiet);
         let replay_one = |job: &Job| {
-            let watcher = Watcher { progress: &progress, timing, job, steps, excess: Mutex::default() };
+            let watcher = Watcher { progress: &progress, timing, job, steps };
             let outcomes = replay(&*job.source, &job.caches, &job.lanes, &job.options, &watcher)?;
-            notes::warn(self.quiet, &job.source.info().name, &watcher.warnings());
+            notes::warn(self.quiet, &job.source.info().name, &job.source.warnings());
             notes::note(self.quiet, &job.source.info().name, &self.passed_over(&outcomes));
             if self.budget.is_empty() {
                 notes::note(self.quiet, &job.source.info().name, &job.idle_budget());
@@ -267,10 +267,10 @@ impl ReplayArgs {
         format::find(name).expect("the parser admits known formats only")
     }
 
-    fn open_steps(&self) -> Result<Option<Mutex<StepWriter<Output>>>> {
+    fn open_steps(&self, report: &Output) -> Result<Option<Mutex<StepWriter<Output>>>> {
         let Some(path) = &self.per_step else { return Ok(None) };
         let writer =
-            StepWriter::new(Output::open(Some(path))?, &self.meter_plans()?).context("cannot write the steps")?;
+            StepWriter::new(report.open_another(path)?, &self.meter_plans()?).context("cannot write the steps")?;
         Ok(Some(Mutex::new(writer)))
     }
 
@@ -278,7 +278,7 @@ impl ReplayArgs {
         let info = job.source.info();
         let replayed = Replayed {
             trace: &info.name,
-            positions: info.positions,
+            positions: job.positions,
             lanes: &job.lanes,
             heavy_hitters: self.heavy_hitters,
             view: self.view.word(),

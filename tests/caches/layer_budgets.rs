@@ -162,7 +162,8 @@ fn pyramidkv_is_snapkv_with_its_budgets_rounded_down() {
     let folder = Folder::new();
     let path = native(&folder, "a.safetensors", &layers(&[0, 1, 2]));
     let figures = |policy: &str, shape: &str| {
-        let csv = Csv::parse(&run(&path, policy, "21", shape, &["--recent-window", "2", "--per-stream", "-q"]).report());
+        let csv =
+            Csv::parse(&run(&path, policy, "21", shape, &["--recent-window", "2", "--per-stream", "-q"]).report());
         ["layer_budget", "retained_mass", "heavy_hits", "evicted", "peak_kept"].map(|column| csv.column(column))
     };
     let own = figures("pyramidkv", "uniform");
