@@ -11,6 +11,7 @@ use super::plan::Budget;
 use super::progress::Progress;
 use super::read_args::ReadArgs;
 use super::streams::StreamArgs;
+use super::words::words;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use kvsim::analyze::advice::Sweep;
@@ -49,7 +50,7 @@ pub struct AnalyzeArgs {
     read: ReadArgs,
 
     /// A row with a negative weight or no number: stop, or pass over it
-    #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
+    #[arg(long, value_parser = words::<BadRows>(), default_value = "error", value_name = "WHAT")]
     on_bad_row: BadRows,
 
     /// Output format

@@ -4,6 +4,7 @@ use super::notes;
 use super::output::Output;
 use super::progress::Progress;
 use super::read_args::ReadArgs;
+use super::words::words;
 use anyhow::Result;
 use clap::Args;
 use kvsim::error::Error;
@@ -31,7 +32,7 @@ pub struct ConvertArgs {
 
     /// How weights are stored [default: as in the trace where it is f16 or bf16 and is
     /// not normalized, else f32]
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = words::<StoredType>())]
     dtype: Option<StoredType>,
 
     #[command(flatten)]

@@ -2,6 +2,7 @@
 
 use super::output::{Output, refuse_overlap};
 use super::progress::Progress;
+use super::words::words;
 use anyhow::Result;
 use clap::Args;
 use kvsim::error::Error;
@@ -31,7 +32,7 @@ pub struct GenerateArgs {
     output: PathBuf,
 
     /// How weights are stored
-    #[arg(long, value_enum, default_value = "f32")]
+    #[arg(long, value_parser = words::<StoredType>(), default_value = "f32")]
     dtype: StoredType,
 
     /// Seed, instead of the spec's

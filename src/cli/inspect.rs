@@ -9,6 +9,7 @@ use kvsim::inspect::{StreamFigures, inspect_stream};
 use kvsim::report::text_table::TextTable;
 use kvsim::trace::formats;
 use kvsim::trace::{Source, TraceInfo};
+use kvsim::word::Word;
 use serde_json::json;
 use std::ffi::OsString;
 use std::process::ExitCode;

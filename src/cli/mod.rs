@@ -19,6 +19,7 @@ mod streams;
 mod table;
 mod timing;
 mod vectors;
+mod words;
 
 pub use notes::to_stderr;
 

@@ -10,6 +10,7 @@ use super::progress::Progress;
 use super::read_args::ReadArgs;
 use super::streams::StreamArgs;
 use super::timing::Timing;
+use super::words::words;
 use super::{list, notes};
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
@@ -22,6 +23,7 @@ use kvsim::report::format::{self, FORMATS, OutputFormat};
 use kvsim::report::line::{By, Line, Replayed};
 use kvsim::report::steps::StepWriter;
 use kvsim::trace::spec::DEFAULT_TRACE;
+use kvsim::word::Word;
 use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -100,11 +102,12 @@ pub struct ReplayArgs {
     heavy_hitters: usize,
 
     /// What policies see of a row: the recorded weights, or these divided by their sum
-    #[arg(long, value_enum, default_value_t, help_heading = "How to measure")]
+    #[arg(long, value_parser = words::<ViewKind>(), default_value = "raw", help_heading = "How to measure")]
     view: ViewKind,
 
     /// A row with a negative weight or no number: stop, or pass over it and count it
-    #[arg(long, value_enum, default_value_t, value_name = "WHAT", help_heading = "How to measure")]
+    #[arg(long, value_parser = words::<BadRows>(), default_value = "error", value_name = "WHAT",
+        help_heading = "How to measure")]
     on_bad_row: BadRows,
 
     /// Threads; results do not depend on it [default: one for each core]
@@ -117,7 +120,7 @@ pub struct ReplayArgs {
     per_stream: bool,
 
     /// One line for each layer, or for each head
-    #[arg(long, value_enum, value_name = "WHAT", conflicts_with = "per_stream", help_heading = "Output")]
+    #[arg(long, value_parser = words::<By>(), value_name = "WHAT", conflicts_with = "per_stream", help_heading = "Output")]
     by: Option<By>,
 
     /// Also write one CSV line for each lane and step

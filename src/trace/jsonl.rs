@@ -12,6 +12,7 @@ use crate::position::Position;
 use crate::trace::SelfAttention;
 use crate::trace::options::ReadOptions;
 use crate::trace::storage::{Bytes, Storage, new_copy, open_file};
+use crate::word::Word;
 use line::{HeaderLine, Line, RowLine};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};

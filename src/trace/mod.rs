@@ -30,15 +30,27 @@ pub use row_block::{Row, RowBlock};
 
 use crate::error::Result;
 use crate::position::Position;
+use crate::word::Word;
 use std::collections::BTreeMap;
 
 /// Whether a row holds the weight that a token paid to itself.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SelfAttention {
     /// Row `t` (t = 1, 2, ...) has `t` weights, over positions `0..t`.
     Excluded,
     /// Row `t` (t = 0, 1, ...) has `t + 1` weights, over positions `0..=t`: what runtimes record.
     Included,
+}
+
+impl Word for SelfAttention {
+    const WORDS: &'static [(SelfAttention, &'static str, &'static str)] = &[
+        (SelfAttention::Excluded, "excluded", "row t (t = 1, 2, ...) has t weights, over the positions before t"),
+        (
+            SelfAttention::Included,
+            "included",
+            "row t (t = 0, 1, ...) has t + 1 weights, the last on t itself: what runtimes record",
+        ),
+    ];
 }
 
 impl SelfAttention {
@@ -57,19 +69,6 @@ impl SelfAttention {
             SelfAttention::Excluded => step.index(),
             SelfAttention::Included => step.index() + 1,
         }
-    }
-
-    /// The word used in files.
-    pub fn word(self) -> &'static str {
-        match self {
-            SelfAttention::Excluded => "excluded",
-            SelfAttention::Included => "included",
-        }
-    }
-
-    /// Reads the word used in files.
-    pub fn from_word(word: &str) -> Option<SelfAttention> {
-        [SelfAttention::Excluded, SelfAttention::Included].into_iter().find(|kind| kind.word() == word)
     }
 
     /// Number of rows of a stream over `positions` positions.

@@ -5,6 +5,7 @@ use kvsim::analyze::{StreamAnalysis, analyze, analyze_stream};
 use kvsim::replay::{BadRows, Options, caches_of};
 use kvsim::trace::memory::{MemoryTrace, Rows};
 use kvsim::trace::{SelfAttention, Source};
+use kvsim::word::Word;
 
 /// Eight rows, self included; t = 4.
 fn eight() -> Rows {

@@ -10,6 +10,7 @@ use kvsim::analyze::{Analysis, StreamAnalysis, analyze};
 use kvsim::replay::{Options, caches_of};
 use kvsim::trace::options::ReadOptions;
 use kvsim::trace::{Source, formats};
+use kvsim::word::Word;
 use std::path::Path;
 
 /// Ratio, |S0| / n and |S1| / n in the three readings.

@@ -7,6 +7,7 @@ use kvsim::analyze::persistence::Overlap;
 use kvsim::analyze::{Analysis, StreamAnalysis};
 use kvsim::report::text_table::TextTable;
 use kvsim::trace::{StreamLabel, TraceInfo};
+use kvsim::word::Word;
 
 pub fn text(info: &TraceInfo, analysis: &Analysis) -> String {
     let mut parts = vec![head(info, analysis), persistence(info, analysis)];

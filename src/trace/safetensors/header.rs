@@ -4,6 +4,7 @@ use super::raw::{RawHeader, RawTensor};
 use crate::error::{Error, Result};
 use crate::position::Position;
 use crate::trace::{SelfAttention, StreamInfo, StreamLabel, TraceInfo};
+use crate::word::Word;
 use safetensors::tensor::Dtype;
 use std::collections::BTreeMap;
 

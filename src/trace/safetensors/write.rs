@@ -3,13 +3,14 @@
 use super::header::{FIRST_POSITION, PREFIX};
 use crate::error::{Error, Result};
 use crate::trace::{RowBlock, Source, TraceInfo, refuse_weights};
+use crate::word::Word;
 use half::{bf16, f16};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::io::Write;
 
 /// How weights are stored in a native file.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StoredType {
     /// Four bytes a weight: exact.
     F32,
@@ -17,6 +18,14 @@ pub enum StoredType {
     F16,
     /// Two bytes, rounded to nearest: 8 bits of precision, the range of f32.
     Bf16,
+}
+
+impl Word for StoredType {
+    const WORDS: &'static [(StoredType, &'static str, &'static str)] = &[
+        (StoredType::F32, "f32", "four bytes a weight: exact"),
+        (StoredType::F16, "f16", "two bytes, rounded to nearest: 11 bits of precision"),
+        (StoredType::Bf16, "bf16", "two bytes, rounded to nearest: 8 bits of precision, the range of f32"),
+    ];
 }
 
 impl StoredType {

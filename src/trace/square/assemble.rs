@@ -11,6 +11,7 @@ use super::{names, positions, probe, row_order, self_kind};
 use crate::error::{Error, Result};
 use crate::trace::options::ReadOptions;
 use crate::trace::{Head, SelfAttention, Source, StreamInfo, StreamLabel, TraceInfo};
+use crate::word::Word;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
