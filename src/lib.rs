@@ -100,6 +100,7 @@
 pub mod analyze;
 pub mod decimal;
 pub mod error;
+pub mod experiment;
 pub mod inspect;
 pub mod kernels;
 pub mod meter;

@@ -7,7 +7,6 @@ mod text;
 use super::list::expand_all;
 use super::notes;
 use super::output::{Output, refuse_overlap};
-use super::plan::Budget;
 use super::progress::Progress;
 use super::read_args::ReadArgs;
 use super::streams::StreamArgs;
@@ -17,9 +16,9 @@ use clap::{Args, ValueEnum};
 use kvsim::analyze::advice::Sweep;
 use kvsim::analyze::{Analysis, analyze};
 use kvsim::error::Error;
-use kvsim::replay::{BadRows, CachePlan, DEFAULT_MAX_MEMORY, Options};
-use kvsim::trace::formats;
-use kvsim::trace::{Source, TraceInfo};
+use kvsim::experiment::{Budget, OpenTrace};
+use kvsim::replay::{BadRows, DEFAULT_MAX_MEMORY, Options};
+use kvsim::trace::TraceInfo;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -103,28 +102,25 @@ impl AnalyzeArgs {
         let outputs: Vec<&Path> = self.output.iter().map(PathBuf::as_path).collect();
         refuse_overlap(&[&self.trace], &outputs)?;
         let mut output = Output::open(self.output.as_deref())?;
-        let source = formats::open(&self.trace, &self.read.options())?;
-        let info = source.info();
-        notes::note(self.quiet, &info.name, &info.notes);
-        let caches = self.streams.select(info)?;
-        notes::note(self.quiet, &info.name, &self.streams.hints(info));
+        let (read, streams) = (self.read.options(), self.streams.selection()?);
+        let trace = OpenTrace::open(&self.trace, &read, &streams, &mut notes::listener(self.quiet))?;
+        let info = trace.info();
         let sweep = self.advice.sweep(info.positions)?;
-        let analysis = self.analyze(&*source, &caches, sweep.as_ref())?;
-        notes::warn(self.quiet, &info.name, &source.warnings());
+        let analysis = self.analyze(&trace, sweep.as_ref())?;
+        notes::warn(self.quiet, &info.name, &trace.source.warnings());
         output.write_all(self.report(info, &analysis).as_bytes())?;
         output.finish()?;
         Ok(ExitCode::SUCCESS)
     }
 
-    fn analyze(&self, source: &dyn Source, caches: &[CachePlan], sweep: Option<&Sweep>) -> Result<Analysis> {
-        let streams = caches.iter().flat_map(|cache| &cache.streams);
-        let rows: u64 = streams.map(|stream| source.info().streams[*stream].rows as u64).sum();
+    fn analyze(&self, trace: &OpenTrace, sweep: Option<&Sweep>) -> Result<Analysis> {
+        let rows: u64 = trace.rows(None).map(|rows| rows as u64).sum();
         if rows == 0 {
-            notes::warn(self.quiet, &source.info().name, &["there is no row to analyze".to_owned()]);
+            notes::warn(self.quiet, &trace.info().name, &["there is no row to analyze".to_owned()]);
         }
         let passes = 1 + u64::from(sweep.is_some());
         let progress = Progress::new(passes * rows, self.quiet);
-        Ok(analyze(source, caches, &self.options(), sweep, &|rows| progress.add(rows))?)
+        Ok(analyze(&*trace.source, &trace.caches, &self.options(), sweep, &|rows| progress.add(rows))?)
     }
 
     fn options(&self) -> Options {
@@ -166,7 +162,7 @@ impl AdviceArgs {
 
     fn windows(&self) -> Result<Vec<usize>, Error> {
         let number = |text: &String| {
-            text.parse().map_err(|_| Error::usage(format!("--recent-window: {text:?} is no whole number")))
+            text.parse().map_err(|_| Error::usage(format!("--recent-window: {text:?} is not a whole number")))
         };
         expand_all("recent-window", &self.recent_window)?.iter().map(number).collect()
     }

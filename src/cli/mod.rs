@@ -10,7 +10,6 @@ mod list;
 mod notes;
 mod output;
 mod parameters;
-mod plan;
 mod policies;
 mod progress;
 mod read_args;

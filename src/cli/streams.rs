@@ -3,8 +3,7 @@
 use super::list::expand_all;
 use clap::Args;
 use kvsim::error::Error;
-use kvsim::replay::{CachePlan, caches_of, share_caches};
-use kvsim::trace::{StreamLabel, TraceInfo};
+use kvsim::experiment::caches::{KvHeads, Selection};
 
 /// Which streams are worked on, and as which caches.
 #[derive(Args, Clone, Debug)]
@@ -27,13 +26,6 @@ pub struct StreamArgs {
     keep_expired: bool,
 }
 
-/// What was said of KV heads.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum KvHeads {
-    Off,
-    Count(usize),
-}
-
 fn parse_kv_heads(text: &str) -> Result<KvHeads, String> {
     match text {
         "off" => Ok(KvHeads::Off),
@@ -45,68 +37,13 @@ fn parse_kv_heads(text: &str) -> Result<KvHeads, String> {
 }
 
 impl StreamArgs {
-    /// The caches that were asked for.
-    pub fn select(&self, info: &TraceInfo) -> Result<Vec<CachePlan>, Error> {
-        let layers = expand_all("layers", &self.layers)?;
-        let heads = expand_all("heads", &self.heads)?;
-        let wanted = |names: &[String], name: String| names.is_empty() || names.contains(&name);
-        let all = caches_of(info)?;
-        check_known("layer", &layers, &all, layer_of)?;
-        let mut caches = all.clone();
-        caches.retain(|cache| wanted(&layers, layer_of(&cache.label)));
-        match self.kv_heads {
-            Some(KvHeads::Count(count)) => {
-                caches = share_caches(info, caches, count)?;
-                check_known("head", &heads, &caches, head_of)?;
-            }
-            _ => check_known("head", &heads, &all, head_of)?,
-        }
-        caches.retain(|cache| wanted(&heads, head_of(&cache.label)));
-        if caches.is_empty() && !all.is_empty() {
-            return Err(Error::usage("no stream has both a chosen layer and a chosen head"));
-        }
-        if self.keep_expired {
-            caches.iter_mut().for_each(|cache| cache.window = None);
-        }
-        Ok(caches)
-    }
-
-    /// What a user may have meant to say.
-    pub fn hints(&self, info: &TraceInfo) -> Vec<String> {
-        let single = info.metadata.get("group").is_some_and(|group| group == "none");
-        let heads = (info.metadata_count("query_heads"), info.metadata_count("kv_heads"));
-        match heads {
-            (Some(query), Some(kv)) if single && kv < query && self.kv_heads.is_none() => vec![format!(
-                "its {query} query heads share {kv} KV heads: --kv-heads {kv} gives each group one cache, as a server \
-                 does; here each head has its own (--kv-heads off says so)"
-            )],
-            _ => Vec::new(),
-        }
-    }
-}
-
-fn layer_of(label: &StreamLabel) -> String {
-    label.layer.to_string()
-}
-
-fn head_of(label: &StreamLabel) -> String {
-    label.head.to_string()
-}
-
-fn check_known(
-    what: &str,
-    names: &[String],
-    caches: &[CachePlan],
-    name_of: fn(&StreamLabel) -> String,
-) -> Result<(), Error> {
-    let mut known: Vec<String> = Vec::new();
-    for name in caches.iter().map(|cache| name_of(&cache.label)) {
-        if !known.contains(&name) {
-            known.push(name);
-        }
-    }
-    match names.iter().find(|name| !known.contains(name)) {
-        None => Ok(()),
-        Some(name) => Err(Error::usage(format!("--{what}s: no {what} {name:?}; there are {}", known.join(", ")))),
+    /// What the library is told.
+    pub fn selection(&self) -> Result<Selection, Error> {
+        Ok(Selection {
+            layers: expand_all("layers", &self.layers)?,
+            heads: expand_all("heads", &self.heads)?,
+            kv_heads: self.kv_heads,
+            keep_expired: self.keep_expired,
+        })
     }
 }

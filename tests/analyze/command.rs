@@ -84,7 +84,7 @@ fn requests_without_sense_are_refused() {
         (&["--tolerance", "nan"], "--tolerance: NaN is out of range"),
         (&["--layers", "9"], "--layers: no layer \"9\"; there are 15, 16"),
         (&["--budget", "0.2"], "write 20%"),
-        (&["--recent-window", "few"], "--recent-window: \"few\" is no whole number"),
+        (&["--recent-window", "few"], "--recent-window: \"few\" is not a whole number"),
     ] {
         kvsim(&[&["analyze", SMALL], args].concat()).refuses(2, &[part]);
     }

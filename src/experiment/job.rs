@@ -1,0 +1,137 @@
+//! A trace with its lanes: everything about it is checked here, before any row is read.
+
+use super::Experiment;
+use super::excess::Excess;
+use super::lanes::{DEFAULT_BUDGET, Lanes};
+use super::open::OpenTrace;
+use super::remark::{Listener, Severity, tell};
+use crate::error::Result;
+use crate::replay::{BadRows, LanePlan, Observer, Options, Outcome, replay};
+use crate::report::line::Replayed;
+use crate::word::Word;
+use std::ffi::OsStr;
+
+/// A trace, the caches chosen of it, and the lanes that run on them.
+pub struct Job {
+    /// The trace and its caches.
+    pub trace: OpenTrace,
+    /// The lanes, in the order of reports.
+    pub lanes: Vec<LanePlan>,
+    /// How they run.
+    pub options: Options,
+    /// How budgets are dealt out to layers, in words.
+    pub layer_shape: String,
+}
+
+/// A job that has run.
+pub struct Finished {
+    /// The job.
+    pub job: Job,
+    /// One outcome for each cache.
+    pub outcomes: Vec<Outcome>,
+}
+
+impl Job {
+    /// Opens a trace and plans its replay.
+    ///
+    /// # Errors
+    /// When the trace cannot be read, or the experiment is impossible on it.
+    pub fn prepare(experiment: &Experiment, trace: &OsStr, listener: &mut Listener<'_>) -> Result<Job> {
+        let Experiment { read, streams, lanes: request, layer_shape, .. } = experiment;
+        let trace = OpenTrace::open(trace, read, streams, listener)?;
+        let info = trace.info();
+        let options = Options {
+            block_prompt: experiment.prompt.end(info)?,
+            layer_budgets: layer_shape.budgets.clone(),
+            ..experiment.options.clone()
+        };
+        let Lanes { possible: lanes, notes, .. } =
+            request.checked_lanes(info.positions, &trace.caches, &options.layer_budgets)?;
+        tell(listener, Severity::Note, &info.name, notes);
+        let job = Job { lanes, options, layer_shape: layer_shape.name.clone(), trace };
+        let name = &job.trace.info().name;
+        tell(listener, Severity::Warning, name, job.nothing_to_measure());
+        if request.budgets.is_empty() {
+            tell(listener, Severity::Note, name, job.idle_budget());
+        }
+        Ok(job)
+    }
+
+    /// Replays the trace.
+    ///
+    /// # Errors
+    /// As [`replay`].
+    pub fn replay(&self, observer: &dyn Observer, listener: &mut Listener<'_>) -> Result<Vec<Outcome>> {
+        let OpenTrace { source, caches } = &self.trace;
+        let excess = Excess::new(observer);
+        let outcomes = replay(&**source, caches, &self.lanes, &self.options, &excess)?;
+        let name = &source.info().name;
+        tell(listener, Severity::Warning, name, excess.warnings(&**source));
+        tell(listener, Severity::Note, name, self.passed_over(&outcomes));
+        Ok(outcomes)
+    }
+
+    /// Rows that will be read.
+    pub fn rows(&self) -> u64 {
+        self.trace.rows(self.options.steps).map(|rows| rows as u64).sum()
+    }
+
+    /// Weights that will be read.
+    pub fn weights(&self) -> u64 {
+        let info = self.trace.info();
+        let first = info.self_attention.row_len(info.first_position) as u64;
+        let rows = self.trace.rows(self.options.steps).map(|rows| rows as u64);
+        rows.map(|rows| rows * first + rows * rows.saturating_sub(1) / 2).sum()
+    }
+
+    /// Says so where the default budget holds the whole trace: few can have meant that.
+    fn idle_budget(&self) -> Option<String> {
+        let positions = self.trace.info().positions;
+        let budgeted = self.lanes.iter().any(|lane| lane.budget.is_some());
+        let idle = budgeted && positions > 0 && DEFAULT_BUDGET >= positions;
+        idle.then(|| {
+            format!(
+                "the default budget of {DEFAULT_BUDGET} holds all {positions} positions: name one, such as \
+                 --budget 10%,25%"
+            )
+        })
+    }
+
+    /// Why every figure will be blank, where that can be told.
+    fn nothing_to_measure(&self) -> Option<String> {
+        let most = self.trace.rows(self.options.steps).max().unwrap_or(0);
+        let prompt = self.options.block_prompt;
+        match most {
+            0 => Some("there is no row to replay".to_owned()),
+            _ if self.trace.info().first_position.index() + most <= prompt.index() => {
+                Some(format!("the prompt of {prompt} positions takes up every row: there is none to measure"))
+            }
+            _ => None,
+        }
+    }
+
+    /// How many steps were passed over, where that was asked for.
+    fn passed_over(&self, outcomes: &[Outcome]) -> Option<String> {
+        let first_lanes = outcomes.iter().filter_map(|outcome| outcome.tallies.first());
+        let skipped: u64 = first_lanes.map(|tally| tally.skipped_rows).sum();
+        let asked = self.options.bad_rows == BadRows::Skip && skipped > 0;
+        asked.then(|| format!("{skipped} steps without usable attention were passed over"))
+    }
+}
+
+impl Finished {
+    /// What came out, ready to be made into lines of a report.
+    pub fn replayed(&self) -> Replayed<'_> {
+        let (job, info) = (&self.job, self.job.trace.info());
+        Replayed {
+            trace: &info.name,
+            positions: info.positions,
+            lanes: &job.lanes,
+            heavy_hitters: job.options.heavy_hitters,
+            view: job.options.view.word(),
+            prompt: if job.options.block_prompt > info.first_position { "block" } else { "stream" },
+            layer_shape: &job.layer_shape,
+            outcomes: &self.outcomes,
+        }
+    }
+}
