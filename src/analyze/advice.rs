@@ -5,13 +5,15 @@
 //! budget, of that policy's best window; for the recommendation, of that policy's best figure in the
 //! whole sweep. *Headroom* is what the policy retains over what could have been retained at that budget
 //! at most, so that it tells whether a better policy is worth looking for. The answer is no finer than
-//! the sweep, which is why it says what it swept. Uses the engine; knows no rows.
+//! the sweep, which is why it says what it swept. The sweep is an experiment like any
+//! other; knows no rows.
 
 mod choice;
 
 pub use choice::Choice;
 
 use crate::error::Result;
+use crate::experiment::{Budget, LaneRequest, PolicyChoice};
 use crate::policy::parameter::{RECENT_WINDOW, Value};
 use crate::policy::table::{PolicyEntry, find};
 use crate::replay::{CachePlan, LanePlan, Observer, Options, Outcome, planning_bytes, replay};
@@ -48,16 +50,14 @@ impl Sweep {
         Sweep { budgets, windows, tolerance }
     }
 
-    /// The lanes of a policy that are possible at a budget, by window.
-    fn lanes(&self, entry: &'static PolicyEntry, budget: usize) -> Vec<LanePlan> {
-        let plain = LanePlan::new(entry, budget);
-        let with = |window: &usize| {
-            let mut plan = plain.clone();
-            plan.values.set(&RECENT_WINDOW, Value::Count(*window));
-            plan
-        };
-        let all = if entry.takes(&RECENT_WINDOW) { self.windows.iter().map(with).collect() } else { vec![plain] };
-        all.into_iter().filter(|plan| plan.check().is_ok()).collect()
+    /// The sweep of these policies; a policy without a recent window runs once at each budget.
+    fn request(&self, policies: &[&'static PolicyEntry]) -> LaneRequest {
+        LaneRequest {
+            policies: policies.iter().map(|entry| PolicyChoice::from(*entry)).collect(),
+            budgets: self.budgets.iter().map(|budget| Budget::Count(*budget)).collect(),
+            values: vec![(&RECENT_WINDOW, self.windows.iter().map(|window| Value::Count(*window)).collect())],
+            skip_refused: true,
+        }
     }
 }
 
@@ -96,10 +96,9 @@ pub fn advise(
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Advice> {
     let bound = bound_for(source, caches, sweep, options);
-    let policies: Vec<&'static PolicyEntry> = POLICIES.iter().map(|name| entry(name)).collect();
-    let at_budget =
-        |entry: &'static PolicyEntry| sweep.budgets.iter().flat_map(move |budget| sweep.lanes(entry, *budget));
-    let lanes: Vec<LanePlan> = policies.iter().chain([&bound]).flat_map(|entry| at_budget(entry)).collect();
+    let policies: Vec<&'static PolicyEntry> = POLICIES.iter().map(|name| entry(name)).chain([bound]).collect();
+    let request = sweep.request(&policies);
+    let lanes = request.lanes(source.info().positions, caches, &options.layer_budgets).possible;
     let outcomes = replay(source, caches, &lanes, options, &Reporter(progress))?;
     let points = Points { points: points(&lanes, &outcomes), bound: bound.name, tolerance: sweep.tolerance };
     Ok(Advice {

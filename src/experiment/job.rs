@@ -21,6 +21,8 @@ pub struct Job {
     pub options: Options,
     /// How budgets are dealt out to layers, in words.
     pub layer_shape: String,
+    /// Whether a budget was named.
+    pub budget_named: bool,
 }
 
 /// A job that has run.
@@ -48,12 +50,10 @@ impl Job {
         let Lanes { possible: lanes, notes, .. } =
             request.checked_lanes(info.positions, &trace.caches, &options.layer_budgets)?;
         tell(listener, Severity::Note, &info.name, notes);
-        let job = Job { lanes, options, layer_shape: layer_shape.name.clone(), trace };
+        let (layer_shape, budget_named) = (layer_shape.name.clone(), !request.budgets.is_empty());
+        let job = Job { trace, lanes, options, layer_shape, budget_named };
         let name = &job.trace.info().name;
         tell(listener, Severity::Warning, name, job.nothing_to_measure());
-        if request.budgets.is_empty() {
-            tell(listener, Severity::Note, name, job.idle_budget());
-        }
         Ok(job)
     }
 
@@ -68,6 +68,7 @@ impl Job {
         let name = &source.info().name;
         tell(listener, Severity::Warning, name, excess.warnings(&**source));
         tell(listener, Severity::Note, name, self.passed_over(&outcomes));
+        tell(listener, Severity::Note, name, self.idle_budget());
         Ok(outcomes)
     }
 
@@ -87,8 +88,8 @@ impl Job {
     /// Says so where the default budget holds the whole trace: few can have meant that.
     fn idle_budget(&self) -> Option<String> {
         let positions = self.trace.info().positions;
-        let budgeted = self.lanes.iter().any(|lane| lane.budget.is_some());
-        let idle = budgeted && positions > 0 && DEFAULT_BUDGET >= positions;
+        let by_default = !self.budget_named && self.lanes.iter().any(|lane| lane.budget.is_some());
+        let idle = by_default && positions > 0 && DEFAULT_BUDGET >= positions;
         idle.then(|| {
             format!(
                 "the default budget of {DEFAULT_BUDGET} holds all {positions} positions: name one, such as \
