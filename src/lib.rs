@@ -103,6 +103,7 @@ pub mod error;
 pub mod experiment;
 pub mod inspect;
 pub mod kernels;
+pub mod memory;
 pub mod meter;
 pub mod policy;
 pub mod position;
