@@ -59,7 +59,7 @@ pub fn sweep() -> Result<String> {
     let experiment = Experiment {
         traces: vec!["traces/smollm2-prose-384.safetensors".into()],
         lanes: LaneRequest {
-            policies: vec![find("h2o").expect("it is in the table").into(), (&PEAK).into()],
+            policies: vec![find("h2o").expect("it is in the table"), &PEAK],
             budgets: Budget::parse_list("48..96x2,50%").map_err(Error::Usage)?,
             values: vec![(&RECENT_WINDOW, vec![Value::Count(8), Value::Count(32)])],
             ..LaneRequest::default()

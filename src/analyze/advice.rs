@@ -13,7 +13,7 @@ mod choice;
 pub use choice::Choice;
 
 use crate::error::Result;
-use crate::experiment::{Budget, LaneRequest, PolicyChoice};
+use crate::experiment::{Budget, LaneRequest};
 use crate::policy::parameter::{RECENT_WINDOW, Value};
 use crate::policy::table::{PolicyEntry, find};
 use crate::replay::{CachePlan, LanePlan, Observer, Options, Outcome, planning_bytes, replay};
@@ -53,7 +53,7 @@ impl Sweep {
     /// The sweep of these policies; a policy without a recent window runs once at each budget.
     fn request(&self, policies: &[&'static PolicyEntry]) -> LaneRequest {
         LaneRequest {
-            policies: policies.iter().map(|entry| PolicyChoice::from(*entry)).collect(),
+            policies: policies.to_vec(),
             budgets: self.budgets.iter().map(|budget| Budget::Count(*budget)).collect(),
             values: vec![(&RECENT_WINDOW, self.windows.iter().map(|window| Value::Count(*window)).collect())],
             skip_refused: true,

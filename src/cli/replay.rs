@@ -15,7 +15,7 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use kvsim::error::Error;
 use kvsim::experiment::{
-    Budget, DEFAULT_BUDGET, Experiment, Finished, Job, LaneRequest, LayerShape, PolicyChoice, Prompt,
+    Budget, DEFAULT_BUDGET, Experiment, Finished, Job, LaneRequest, LayerShape, Prompt, policies_named,
 };
 use kvsim::replay::{BadRows, DEFAULT_HEAVY_HITTERS, DEFAULT_MAX_MEMORY, Options, ViewKind};
 use kvsim::report::format::{self, FORMATS, OutputFormat};
@@ -52,8 +52,7 @@ pub struct ReplayArgs {
     #[arg(value_name = "TRACE")]
     traces: Vec<OsString>,
 
-    /// Policies to replay; NAME:parameter=value gives one a value of its own, and ranges multiply
-    /// [default: all that manage one cache, and oracle]
+    /// Policies to replay [default: all that manage one cache, and oracle]
     #[arg(short, long, value_name = "LIST", help_heading = "What to replay")]
     policy: Vec<String>,
 
@@ -208,10 +207,9 @@ impl ReplayArgs {
     }
 
     fn lanes(&self) -> Result<LaneRequest, Error> {
-        let policies = self.policy.iter().map(|text| PolicyChoice::parse_list(text)).collect::<Result<Vec<_>, _>>()?;
         let budgets = expand_all("budget", &self.budget)?;
         Ok(LaneRequest {
-            policies: policies.concat(),
+            policies: policies_named(&expand_all("policy", &self.policy)?)?,
             budgets: budgets.iter().map(|text| Budget::parse(text)).collect::<Result<_, _>>().map_err(Error::Usage)?,
             values: self.parameters.values()?,
             skip_refused: self.skip_invalid,

@@ -2,11 +2,10 @@
 //! each combination of parameter values, once, checked before any row is read.
 
 use super::budget::Budget;
-use super::choice::PolicyChoice;
 use super::refusals::Refusals;
 use crate::error::{Error, Result};
 use crate::policy::parameter::{Parameter, Value, Values};
-use crate::policy::table::{POLICIES, PolicyEntry};
+use crate::policy::table::{POLICIES, PolicyEntry, find};
 use crate::replay::{CachePlan, LanePlan, LayerBudgets};
 use std::collections::BTreeSet;
 
@@ -17,13 +16,13 @@ pub const DEFAULT_BUDGET: usize = 512;
 pub type Asked = Vec<(&'static Parameter, Vec<Value>)>;
 
 /// What is asked of every trace.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct LaneRequest {
     /// Policies in the order of reports; none: all that run by default.
-    pub policies: Vec<PolicyChoice>,
+    pub policies: Vec<&'static PolicyEntry>,
     /// Budgets in the order of reports; none: [`DEFAULT_BUDGET`].
     pub budgets: Vec<Budget>,
-    /// Values for every policy that takes the parameter and names none of its own.
+    /// Values for every policy that takes the parameter.
     pub values: Asked,
     /// Whether what is possible runs where the rest is not.
     pub skip_refused: bool,
@@ -47,7 +46,7 @@ impl LaneRequest {
     /// Names the parameter and the policies that take it.
     pub fn check(&self) -> Result<()> {
         let policies = self.policies();
-        let idle = |parameter: &Parameter| !policies.iter().any(|choice| choice.entry.takes(parameter));
+        let idle = |parameter: &Parameter| !policies.iter().any(|entry| entry.takes(parameter));
         let Some((parameter, _)) = self.values.iter().find(|(parameter, _)| idle(parameter)) else { return Ok(()) };
         let takers = POLICIES.iter().filter(|entry| entry.takes(parameter)).map(|entry| entry.name);
         let (name, takers) = (parameter.name, takers.collect::<Vec<_>>().join(", "));
@@ -58,8 +57,8 @@ impl LaneRequest {
     pub fn lanes(&self, positions: usize, caches: &[CachePlan], layers: &LayerBudgets) -> Lanes {
         let mut planner = Planner { caches, layers, seen: BTreeSet::new(), lanes: Lanes::default() };
         let budgets = self.budgets();
-        for PolicyChoice { entry, values: own } in self.policies() {
-            let combinations = self.combinations(entry, &own);
+        for entry in self.policies() {
+            let combinations = self.combinations(entry);
             // What has no budget is the same at every one.
             let budgets = if entry.budgeted { &budgets[..] } else { &budgets[..1] };
             for budget in budgets {
@@ -93,9 +92,9 @@ impl LaneRequest {
         Ok(lanes)
     }
 
-    fn policies(&self) -> Vec<PolicyChoice> {
+    fn policies(&self) -> Vec<&'static PolicyEntry> {
         match self.policies.is_empty() {
-            true => POLICIES.iter().filter(|entry| entry.runs_by_default()).map(PolicyChoice::from).collect(),
+            true => POLICIES.iter().filter(|entry| entry.runs_by_default()).collect(),
             false => self.policies.clone(),
         }
     }
@@ -104,12 +103,10 @@ impl LaneRequest {
         if self.budgets.is_empty() { vec![Budget::Count(DEFAULT_BUDGET)] } else { self.budgets.clone() }
     }
 
-    /// Every combination of the values asked for that the policy takes, its own before those for all,
-    /// defaults elsewhere.
-    fn combinations(&self, entry: &PolicyEntry, own: &Asked) -> Vec<Values> {
-        let is_own = |parameter: &Parameter| own.iter().any(|(named, _)| named.name == parameter.name);
-        let shared = self.values.iter().filter(|(parameter, _)| entry.takes(parameter) && !is_own(parameter));
-        shared.chain(own).fold(vec![entry.defaults()], |all, (parameter, values)| {
+    /// Every combination of the values asked for that the policy takes, defaults elsewhere.
+    fn combinations(&self, entry: &PolicyEntry) -> Vec<Values> {
+        let taken = self.values.iter().filter(|(parameter, _)| entry.takes(parameter));
+        taken.fold(vec![entry.defaults()], |all, (parameter, values)| {
             let vary = |base: &Values| values.iter().map(|value| with(base, parameter, *value)).collect::<Vec<_>>();
             all.iter().flat_map(vary).collect()
         })
@@ -120,6 +117,20 @@ fn with(base: &Values, parameter: &Parameter, value: Value) -> Values {
     let mut changed = base.clone();
     changed.set(parameter, value);
     changed
+}
+
+/// The policies of these names.
+///
+/// # Errors
+/// Names the first policy that there is not.
+pub fn policies_named(names: &[String]) -> Result<Vec<&'static PolicyEntry>> {
+    let entry = |name: &String| {
+        find(name).ok_or_else(|| {
+            let known: Vec<&str> = POLICIES.iter().map(|entry| entry.name).collect();
+            Error::usage(format!("unknown policy {name:?}; there are {}", known.join(", ")))
+        })
+    };
+    names.iter().map(entry).collect()
 }
 
 /// Lanes on their way onto the caches of a trace.
@@ -179,6 +190,7 @@ fn in_words(plan: &LanePlan) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::list;
     use crate::policy::parameter::RECENT_WINDOW;
 
     fn lanes(request: &LaneRequest) -> Vec<String> {
@@ -188,7 +200,7 @@ mod tests {
     fn request(policies: &str, budgets: &str, windows: &[usize]) -> LaneRequest {
         let windows = windows.iter().map(|window| Value::Count(*window)).collect();
         LaneRequest {
-            policies: PolicyChoice::parse_list(policies).expect("known"),
+            policies: policies_named(&list::expand(policies).expect("sound")).expect("known"),
             budgets: Budget::parse_list(budgets).expect("sound"),
             values: vec![(&RECENT_WINDOW, windows)],
             ..LaneRequest::default()
@@ -207,14 +219,6 @@ mod tests {
             "tova Some(20)",
             "tova Some(10)",
         ];
-        assert_eq!(found, wanted);
-    }
-
-    #[test]
-    fn a_policy_with_values_of_its_own_does_not_take_those_for_all() {
-        let found = lanes(&request("h2o:recent-window=8..9,scissorhands", "20", &[4]));
-        let wanted =
-            ["h2o Some(20) recent-window=8", "h2o Some(20) recent-window=9", "scissorhands Some(20) recent-window=4"];
         assert_eq!(found, wanted);
     }
 

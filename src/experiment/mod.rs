@@ -8,7 +8,6 @@
 
 pub mod budget;
 pub mod caches;
-pub mod choice;
 mod excess;
 pub mod job;
 pub mod lanes;
@@ -21,9 +20,8 @@ pub mod remark;
 
 pub use budget::Budget;
 pub use caches::{KvHeads, Selection};
-pub use choice::PolicyChoice;
 pub use job::{Finished, Job};
-pub use lanes::{DEFAULT_BUDGET, LaneRequest, Lanes};
+pub use lanes::{DEFAULT_BUDGET, LaneRequest, Lanes, policies_named};
 pub use layer_shape::LayerShape;
 pub use open::OpenTrace;
 pub use prompt::Prompt;
@@ -36,7 +34,7 @@ use crate::trace::spec::DEFAULT_TRACE;
 use std::ffi::OsString;
 
 /// A description of what is replayed. The default is what `kvsim replay` does without arguments.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Experiment {
     /// Trace files, built-in names, or `-` for standard input; none: the built-in trace.
     pub traces: Vec<OsString>,
