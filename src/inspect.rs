@@ -53,7 +53,7 @@ pub fn inspect_stream(source: &dyn Source, stream: usize, progress: &dyn Fn(u64)
     let mut reader = source.open(stream)?;
     while reader.read(&mut block, 16)? > 0 {
         block.rows().for_each(|row| sums.add(row));
-        progress(block.len() as u64);
+        progress(block.weights() as u64);
         block.clear();
     }
     Ok(sums.figures(source.info(), &source.info().streams[stream]))

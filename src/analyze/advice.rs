@@ -50,14 +50,17 @@ impl Sweep {
         Sweep { budgets, windows, tolerance }
     }
 
-    /// The sweep of these policies; a policy without a recent window runs once at each budget.
-    fn request(&self, policies: &[&'static PolicyEntry]) -> LaneRequest {
-        LaneRequest {
-            policies: policies.to_vec(),
+    /// The lanes of the sweep on a trace: the policies, and the closest bound that takes neither too long nor
+    /// too much memory. A policy without a recent window runs once at each budget.
+    pub fn lanes(&self, source: &dyn Source, caches: &[CachePlan], options: &Options) -> Vec<LanePlan> {
+        let bound = bound_for(source, caches, self, options);
+        let request = LaneRequest {
+            policies: POLICIES.iter().map(|name| entry(name)).chain([bound]).collect(),
             budgets: self.budgets.iter().map(|budget| Budget::Count(*budget)).collect(),
             values: vec![(&RECENT_WINDOW, self.windows.iter().map(|window| Value::Count(*window)).collect())],
             skip_refused: true,
-        }
+        };
+        request.lanes(source.info().positions, caches, &options.layer_budgets).possible
     }
 }
 
@@ -93,13 +96,11 @@ pub fn advise(
     caches: &[CachePlan],
     options: &Options,
     sweep: &Sweep,
-    progress: &(dyn Fn(u64) + Sync),
+    observer: &dyn Observer,
 ) -> Result<Advice> {
     let bound = bound_for(source, caches, sweep, options);
-    let policies: Vec<&'static PolicyEntry> = POLICIES.iter().map(|name| entry(name)).chain([bound]).collect();
-    let request = sweep.request(&policies);
-    let lanes = request.lanes(source.info().positions, caches, &options.layer_budgets).possible;
-    let outcomes = replay(source, caches, &lanes, options, &Reporter(progress))?;
+    let lanes = sweep.lanes(source, caches, options);
+    let outcomes = replay(source, caches, &lanes, options, observer)?;
     let points = Points { points: points(&lanes, &outcomes), bound: bound.name, tolerance: sweep.tolerance };
     Ok(Advice {
         policies: POLICIES.to_vec(),
@@ -128,15 +129,6 @@ fn bound_for(source: &dyn Source, caches: &[CachePlan], sweep: &Sweep, options: 
 
 fn entry(name: &str) -> &'static PolicyEntry {
     find(name).expect("the table of policies holds what is swept")
-}
-
-/// Passes on how many rows are done.
-struct Reporter<'a>(&'a (dyn Fn(u64) + Sync));
-
-impl Observer for Reporter<'_> {
-    fn rows(&self, rows: u64) {
-        (self.0)(rows);
-    }
 }
 
 /// One point for each lane that measured a row, all caches combined.

@@ -13,11 +13,11 @@ use super::streams::StreamArgs;
 use super::words::words;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use kvsim::analyze::advice::Sweep;
+use kvsim::analyze::advice::{Sweep, advise};
 use kvsim::analyze::{Analysis, analyze};
 use kvsim::error::Error;
-use kvsim::experiment::{Budget, OpenTrace};
-use kvsim::replay::{BadRows, DEFAULT_MAX_MEMORY, Options};
+use kvsim::experiment::{Budget, OpenTrace, Work};
+use kvsim::replay::{BadRows, DEFAULT_MAX_MEMORY, Observer, Options};
 use kvsim::trace::TraceInfo;
 use std::ffi::OsString;
 use std::io::Write;
@@ -114,13 +114,20 @@ impl AnalyzeArgs {
     }
 
     fn analyze(&self, trace: &OpenTrace, sweep: Option<&Sweep>) -> Result<Analysis> {
-        let rows: u64 = trace.rows(None).map(|rows| rows as u64).sum();
-        if rows == 0 {
+        let (source, caches, options) = (&*trace.source, &trace.caches, self.options());
+        let weights: u64 = trace.rows(None).map(|rows| trace.info().weights_of(rows)).sum();
+        if weights == 0 {
             notes::warn(self.quiet, &trace.info().name, &["there is no row to analyze".to_owned()]);
         }
-        let passes = 1 + u64::from(sweep.is_some());
-        let progress = Progress::new(passes * rows, self.quiet);
-        Ok(analyze(&*trace.source, &trace.caches, &self.options(), sweep, &|rows| progress.add(rows))?)
+        let work = sweep.map(|sweep| Work::of(trace, &sweep.lanes(source, caches, &options), &options));
+        let (planning, replay) = work.as_ref().map_or((0, 0), |work| (work.planning, work.replay));
+        let stages = [("reading", weights), ("planning", planning), ("sweep", replay)];
+        let progress = Progress::new(&stages, self.quiet);
+        let mut analysis = analyze(source, caches, options.bad_rows, &|weights| progress.add(0, weights))?;
+        if let Some((sweep, work)) = sweep.zip(work) {
+            analysis.advice = Some(advise(source, caches, &options, sweep, &SweepProgress(&progress, work))?);
+        }
+        Ok(analysis)
     }
 
     fn options(&self) -> Options {
@@ -134,6 +141,19 @@ impl AnalyzeArgs {
             Format::Json => json::json(info, analysis),
             Format::Csv => csv::csv(info, analysis),
         }
+    }
+}
+
+/// Shows how far the sweep is.
+struct SweepProgress<'a>(&'a Progress, Work);
+
+impl Observer for SweepProgress<'_> {
+    fn planned(&self, evictions: u64) {
+        self.0.add(1, evictions);
+    }
+
+    fn rows(&self, rows: u64, weights: u64) {
+        self.0.add(2, self.1.of_rows(rows, weights));
     }
 }
 

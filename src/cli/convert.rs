@@ -52,9 +52,9 @@ impl ConvertArgs {
             return Err(Error::data(&info.name, "there is no stream to write").into());
         }
         notes::note(self.quiet, &info.name, &info.notes);
-        let progress = Progress::new(info.rows(), self.quiet);
+        let progress = Progress::new(&[("writing", info.weights())], self.quiet);
         let dtype = self.dtype.unwrap_or_else(|| stored_type(info, &self.read.options()));
-        write(&*source, dtype, &mut output, &|rows| progress.add(rows))?;
+        write(&*source, dtype, &mut output, &|weights| progress.add(0, weights))?;
         output.finish()?;
         drop(progress);
         notes::warn(self.quiet, &info.name, &source.warnings());

@@ -53,8 +53,8 @@ impl GenerateArgs {
         let trace = SyntheticTrace::new(self.spec()?);
         refuse_overlap(&[self.spec.as_os_str()], &[&self.output])?;
         let mut output = Output::open(Some(&self.output))?;
-        let progress = Progress::new(trace.info().rows(), self.quiet);
-        write(&trace, self.dtype, &mut output, &|rows| progress.add(rows))?;
+        let progress = Progress::new(&[("writing", trace.info().weights())], self.quiet);
+        write(&trace, self.dtype, &mut output, &|weights| progress.add(0, weights))?;
         output.finish()?;
         Ok(ExitCode::SUCCESS)
     }

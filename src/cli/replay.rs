@@ -15,7 +15,7 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use kvsim::error::Error;
 use kvsim::experiment::{
-    Budget, DEFAULT_BUDGET, Experiment, Finished, Job, LaneRequest, LayerShape, Prompt, policies_named,
+    Budget, DEFAULT_BUDGET, Experiment, Finished, Job, LaneRequest, LayerShape, Prompt, Work, policies_named,
 };
 use kvsim::replay::{BadRows, DEFAULT_HEAVY_HITTERS, DEFAULT_MAX_MEMORY, Options, ViewKind};
 use kvsim::report::format::{self, FORMATS, OutputFormat};
@@ -182,13 +182,16 @@ impl ReplayArgs {
         timing: &Timing,
         steps: Option<&Mutex<StepWriter<Output>>>,
     ) -> Result<Vec<Finished>> {
-        let progress = Progress::new(jobs.iter().map(Job::rows).sum(), self.quiet);
-        let replay_one = |job: Job| {
-            let watcher = Watcher { progress: &progress, timing, job: &job, steps };
+        let works: Vec<Work> = jobs.iter().map(Job::work).collect();
+        let total = |of: fn(&Work) -> u64| works.iter().map(of).sum();
+        let stages = [("planning", total(|work| work.planning)), ("replay", total(|work| work.replay))];
+        let progress = Progress::new(&stages, self.quiet);
+        let replay_one = |(job, work): (Job, &Work)| {
+            let watcher = Watcher { progress: &progress, work, timing, job: &job, steps };
             let outcomes = job.replay(&watcher, &mut notes::listener(self.quiet))?;
             Ok(Finished { job, outcomes })
         };
-        jobs.into_iter().map(replay_one).collect()
+        jobs.into_iter().zip(&works).map(replay_one).collect()
     }
 
     /// The experiment that was described.

@@ -38,8 +38,12 @@ impl Observer for Excess<'_> {
         self.observer.timed(stage, time);
     }
 
-    fn rows(&self, rows: u64) {
-        self.observer.rows(rows);
+    fn planned(&self, evictions: u64) {
+        self.observer.planned(evictions);
+    }
+
+    fn rows(&self, rows: u64, weights: u64) {
+        self.observer.rows(rows, weights);
     }
 
     fn excess_mass(&self, excess: &ExcessMass) {

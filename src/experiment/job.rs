@@ -5,6 +5,7 @@ use super::excess::Excess;
 use super::lanes::{DEFAULT_BUDGET, Lanes};
 use super::open::OpenTrace;
 use super::remark::{Listener, Severity, tell};
+use super::work::Work;
 use crate::error::Result;
 use crate::replay::{BadRows, LanePlan, Observer, Options, Outcome, replay};
 use crate::report::line::Replayed;
@@ -79,10 +80,12 @@ impl Job {
 
     /// Weights that will be read.
     pub fn weights(&self) -> u64 {
-        let info = self.trace.info();
-        let first = info.self_attention.row_len(info.first_position) as u64;
-        let rows = self.trace.rows(self.options.steps).map(|rows| rows as u64);
-        rows.map(|rows| rows * first + rows * rows.saturating_sub(1) / 2).sum()
+        self.trace.rows(self.options.steps).map(|rows| self.trace.info().weights_of(rows)).sum()
+    }
+
+    /// How much work the replay is.
+    pub fn work(&self) -> Work {
+        Work::of(&self.trace, &self.lanes, &self.options)
     }
 
     /// Says so where the default budget holds the whole trace: few can have meant that.

@@ -17,6 +17,7 @@ pub mod open;
 pub mod prompt;
 pub mod refusals;
 pub mod remark;
+pub mod work;
 
 pub use budget::Budget;
 pub use caches::{KvHeads, Selection};
@@ -26,6 +27,7 @@ pub use layer_shape::LayerShape;
 pub use open::OpenTrace;
 pub use prompt::Prompt;
 pub use remark::{Listener, Remark, Severity};
+pub use work::Work;
 
 use crate::error::Result;
 use crate::replay::{Observer, Options};

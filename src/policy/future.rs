@@ -86,8 +86,9 @@ pub trait Planner {
     /// A step is over; called once for each, in order.
     fn after(&mut self, future: &Future);
 
-    /// The plan, once the last step is over.
-    fn schedule(self: Box<Self>) -> Schedule;
+    /// The plan, once the last step is over; where that takes time, `planned` is told of evictions as they
+    /// are decided.
+    fn schedule(self: Box<Self>, planned: &dyn Fn(u64)) -> Schedule;
 }
 
 /// The step after which each position goes.

@@ -50,7 +50,7 @@ impl Planner for FutureGreedy {
         self.gone = due.max(self.gone);
     }
 
-    fn schedule(self: Box<Self>) -> Schedule {
+    fn schedule(self: Box<Self>, _planned: &dyn Fn(u64)) -> Schedule {
         self.schedule
     }
 }

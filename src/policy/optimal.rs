@@ -72,10 +72,10 @@ impl Planner for Optimal {
         self.costs.push((0..=step.0).map(|position| future.to_come(Position(position)).as_f64()).collect());
     }
 
-    fn schedule(self: Box<Self>) -> Schedule {
+    fn schedule(self: Box<Self>, planned: &dyn Fn(u64)) -> Schedule {
         let lines: Vec<&[f64]> = self.events.iter().map(|(_, index)| &self.costs[*index][..]).collect();
         let mut schedule = Schedule::default();
-        for (position, (step, _)) in assign(&lines).into_iter().zip(&self.events) {
+        for (position, (step, _)) in assign(&lines, planned).into_iter().zip(&self.events) {
             schedule.set(Position(position as u32), *step);
         }
         schedule

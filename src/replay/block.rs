@@ -49,6 +49,11 @@ impl StepBlock {
         self.heads.len()
     }
 
+    /// Rows of all heads, and the weights in them.
+    pub(super) fn size(&self) -> (usize, usize) {
+        (self.len() * self.heads(), self.heads.iter().map(|head| head.rows.weights()).sum())
+    }
+
     /// Whether this step has a row for every head.
     #[inline]
     pub(super) fn is_known(&self, step: usize) -> bool {

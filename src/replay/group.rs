@@ -92,8 +92,8 @@ impl<'a> Group<'a> {
         })?;
         let blocks = &*blocks;
         run.time(Stage::Lanes, || self.run_teams(blocks))?;
-        let rows = blocks.iter().map(|block| block.len() * block.heads()).sum::<usize>();
-        run.observer.rows(rows as u64);
+        let (rows, weights) = blocks.iter().map(StepBlock::size).fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
+        run.observer.rows(rows as u64, weights as u64);
         Ok(())
     }
 

@@ -27,7 +27,7 @@ pub use cache::Cache;
 pub use lane::{StepMeasure, StepRecord};
 pub use layer_budgets::{LayerBudget, LayerBudgets};
 pub use plan::{CachePlan, LanePlan, caches_of, share_caches, shared_caches_of};
-pub use planning::planning_bytes;
+pub use planning::{evictions_planned, planning_bytes};
 pub use run::{
     BadRows, DEFAULT_HEAVY_HITTERS, DEFAULT_MAX_MEMORY, NoObserver, Observer, Options, Outcome, Stage, ViewKind, replay,
 };

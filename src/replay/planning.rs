@@ -3,12 +3,13 @@
 use super::block::{Feeds, Inspector, StepBlock};
 use super::parallel::in_parallel;
 use super::plan::{CachePlan, LanePlan};
-use super::run::Options;
+use super::run::{Options, Run};
 use crate::error::{Error, Result};
 use crate::policy::future::{Evictions, Future, Schedule};
 use crate::policy::table::Make;
 use crate::position::Position;
 use crate::trace::Source;
+use std::cell::Cell;
 
 /// A plan to be made: the cache and the lane it is for.
 type Task = (usize, usize);
@@ -33,27 +34,38 @@ impl Schedules {
 /// Bytes that planning a lane on a cache needs beyond the replay; 0 for what does not know the future.
 pub fn planning_bytes(source: &dyn Source, cache: &CachePlan, lane: &LanePlan, options: &Options) -> u64 {
     let Make::Future { bytes, .. } = lane.entry.make else { return 0 };
+    let (positions, budget) = extent(source, cache, lane, options);
+    bytes(positions, budget).saturating_add((size_of::<u128>() * positions) as u64)
+}
+
+/// Evictions that are planned ahead for a lane on a cache, with which [`Observer::planned`] is told how far
+/// planning is; 0 for what does not know the future.
+///
+/// [`Observer::planned`]: super::Observer::planned
+pub fn evictions_planned(source: &dyn Source, cache: &CachePlan, lane: &LanePlan, options: &Options) -> u64 {
+    let Make::Future { .. } = lane.entry.make else { return 0 };
+    let (positions, budget) = extent(source, cache, lane, options);
+    positions.saturating_sub(budget) as u64
+}
+
+/// Positions of a cache that are replayed, and the budget in force.
+fn extent(source: &dyn Source, cache: &CachePlan, lane: &LanePlan, options: &Options) -> (usize, usize) {
     let info = source.info();
     let rows = cache.streams.iter().map(|stream| info.streams[*stream].rows).max().unwrap_or(0);
     let positions = info.first_position.index() + rows.min(options.steps.unwrap_or(usize::MAX));
     let setting = lane.setting_on(cache, &options.layer_budgets);
-    let budget = setting.map_or(0, |setting| setting.budget);
-    bytes(positions, budget).saturating_add((size_of::<u128>() * positions) as u64)
+    (positions, setting.map_or(0, |setting| setting.budget))
 }
 
 /// Makes the plans of all lanes that know the future, as many at a time as the memory allows.
-pub(super) fn plan_ahead(
-    source: &dyn Source,
-    caches: &[CachePlan],
-    lanes: &[LanePlan],
-    options: &Options,
-) -> Result<Schedules> {
+pub(super) fn plan_ahead(run: &Run<'_>, caches: &[CachePlan]) -> Result<Schedules> {
+    let Run { source, lanes, options, .. } = *run;
     let tasks = tasks(caches, lanes);
     let most = tasks.iter().map(|(cache, lane)| planning_bytes(source, &caches[*cache], &lanes[*lane], options)).max();
     let at_once = (options.max_memory / most.unwrap_or(0).max(1)).clamp(1, tasks.len().max(1) as u64) as usize;
     let mut schedules = Schedules { lanes: lanes.len(), of: vec![None; caches.len() * lanes.len()] };
     for some in tasks.chunks(at_once) {
-        let plan = |(cache, lane): &Task| plan(source, &caches[*cache], &lanes[*lane], options);
+        let plan = |(cache, lane): &Task| plan(run, &caches[*cache], &lanes[*lane]);
         let plans = in_parallel(some, plan)?;
         some.iter().zip(plans).for_each(|(task, schedule)| schedules.set(*task, schedule));
     }
@@ -85,7 +97,8 @@ pub(super) fn check_memory(
     ))
 }
 
-fn plan(source: &dyn Source, cache: &CachePlan, lane: &LanePlan, options: &Options) -> Result<Schedule> {
+fn plan(run: &Run<'_>, cache: &CachePlan, lane: &LanePlan) -> Result<Schedule> {
+    let Run { source, options, observer, .. } = *run;
     let Make::Future { plan, .. } = lane.entry.make else { return Ok(Schedule::default()) };
     let setting = lane.setting_on(cache, &options.layer_budgets).map_err(Error::usage)?;
     let mut future = Future::default();
@@ -102,7 +115,14 @@ fn plan(source: &dyn Source, cache: &CachePlan, lane: &LanePlan, options: &Optio
         future.stand_after(position);
         planner.after(&future);
     })?;
-    Ok(planner.schedule())
+    let told = Cell::new(0);
+    let tell = |evictions: u64| {
+        told.set(told.get() + evictions);
+        observer.planned(evictions);
+    };
+    let schedule = planner.schedule(&tell);
+    tell(evictions_planned(source, cache, lane, options).saturating_sub(told.get()));
+    Ok(schedule)
 }
 
 /// The first position that the row of a step attends to in its layer: what is before it has left the

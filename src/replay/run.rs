@@ -118,9 +118,15 @@ pub trait Observer: Sync {
         let _ = (stage, time);
     }
 
-    /// Rows that every lane has seen.
-    fn rows(&self, rows: u64) {
-        let _ = rows;
+    /// Evictions that a bound which knows the future has planned, before any row is replayed; in all
+    /// they are those of [`evictions_planned`](super::evictions_planned).
+    fn planned(&self, evictions: u64) {
+        let _ = evictions;
+    }
+
+    /// Rows that every lane has seen, and the weights in them.
+    fn rows(&self, rows: u64, weights: u64) {
+        let _ = (rows, weights);
     }
 
     /// Rows of a stream that has been replayed hold more attention than there is.
@@ -191,7 +197,7 @@ pub(super) struct Run<'a> {
 
 impl Run<'_> {
     fn all(&self, caches: &[CachePlan]) -> Result<Vec<Outcome>> {
-        let schedules = plan_ahead(self.source, caches, self.lanes, self.options)?;
+        let schedules = plan_ahead(self, caches)?;
         let groups = groups_of(caches, self.lanes);
         let many = groups.len() >= 2 * rayon::current_num_threads() && !self.observer.wants_steps();
         let one = |group: &Vec<usize>| Group::new(self, caches, group, &schedules, !many)?.replay();

@@ -110,6 +110,17 @@ impl TraceInfo {
         self.streams.iter().map(|stream| stream.rows as u64).sum()
     }
 
+    /// Number of weights of all rows.
+    pub fn weights(&self) -> u64 {
+        self.streams.iter().map(|stream| self.weights_of(stream.rows)).sum()
+    }
+
+    /// Number of weights of the first `rows` rows of a stream.
+    pub fn weights_of(&self, rows: usize) -> u64 {
+        let (rows, first) = (rows as u64, self.self_attention.row_len(self.first_position) as u64);
+        rows * first + rows * rows.saturating_sub(1) / 2
+    }
+
     /// A whole number from the metadata; `None` where it is absent or no number.
     pub fn metadata_count(&self, key: &str) -> Option<usize> {
         self.metadata.get(key)?.parse().ok()

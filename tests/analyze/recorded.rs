@@ -7,7 +7,7 @@ use crate::common::shared;
 use crate::slow;
 use kvsim::analyze::agreement::spearman;
 use kvsim::analyze::{Analysis, StreamAnalysis, analyze};
-use kvsim::replay::{Options, caches_of};
+use kvsim::replay::{BadRows, caches_of};
 use kvsim::trace::options::ReadOptions;
 use kvsim::trace::{Source, formats};
 use kvsim::word::Word;
@@ -35,7 +35,7 @@ fn open(path: &Path) -> Box<dyn Source> {
 
 fn analyzed(source: &dyn Source) -> Analysis {
     let caches = caches_of(source.info()).expect("sound metadata");
-    analyze(source, &caches, &Options::default(), None, &|_| ()).expect("a sound trace")
+    analyze(source, &caches, BadRows::Error, &|_| ()).expect("a sound trace")
 }
 
 #[track_caller]

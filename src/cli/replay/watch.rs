@@ -4,7 +4,7 @@ use crate::cli::output::Output;
 use crate::cli::progress::Progress;
 use crate::cli::timing::Timing;
 use kvsim::error::Error;
-use kvsim::experiment::Job;
+use kvsim::experiment::{Job, Work};
 use kvsim::replay::{CachePlan, Observer, Stage, StepRecord};
 use kvsim::report::steps::StepWriter;
 use std::sync::Mutex;
@@ -13,6 +13,7 @@ use std::time::Duration;
 /// Tells the progress bar and the step report what happens.
 pub struct Watcher<'a> {
     pub progress: &'a Progress,
+    pub work: &'a Work,
     pub timing: &'a Timing,
     pub job: &'a Job,
     pub steps: Option<&'a Mutex<StepWriter<Output>>>,
@@ -23,8 +24,12 @@ impl Observer for Watcher<'_> {
         self.timing.add(stage, time);
     }
 
-    fn rows(&self, rows: u64) {
-        self.progress.add(rows);
+    fn planned(&self, evictions: u64) {
+        self.progress.add(0, evictions);
+    }
+
+    fn rows(&self, rows: u64, weights: u64) {
+        self.progress.add(1, self.work.of_rows(rows, weights));
     }
 
     fn wants_steps(&self) -> bool {

@@ -79,7 +79,7 @@ pub fn write(
                 stored.append(row.weights, &mut bytes);
             }
             out.write_all(&bytes)?;
-            progress(block.len() as u64);
+            progress(block.weights() as u64);
             block.clear();
         }
     }
