@@ -2,6 +2,7 @@
 
 mod csv;
 mod json;
+mod summary;
 mod text;
 
 use super::list::expand_all;
@@ -55,6 +56,10 @@ pub struct AnalyzeArgs {
     /// Output format
     #[arg(short, long, value_enum, default_value = "text")]
     format: Format,
+
+    /// List every stream, however many; the other formats always do
+    #[arg(long)]
+    all: bool,
 
     /// Write the report to a file, which appears whole or not at all
     #[arg(short, long, value_name = "FILE")]
@@ -137,7 +142,7 @@ impl AnalyzeArgs {
 
     fn report(&self, info: &TraceInfo, analysis: &Analysis) -> String {
         match self.format {
-            Format::Text => text::text(info, analysis),
+            Format::Text => text::text(info, analysis, self.all),
             Format::Json => json::json(info, analysis),
             Format::Csv => csv::csv(info, analysis),
         }
