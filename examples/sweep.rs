@@ -5,65 +5,52 @@
 
 use kvsim::error::{Error, Result};
 use kvsim::experiment::{Budget, Experiment, LaneRequest};
+use kvsim::policy::entry::{Make, PolicyEntry};
+use kvsim::policy::lowest_score::{ScoreRule, lowest_score};
 use kvsim::policy::parameter::{RECENT_WINDOW, Value};
-use kvsim::policy::table::{Make, PolicyEntry, as_given, find, window_fits};
-use kvsim::policy::{Overflow, Policy, View, choose_lowest};
-use kvsim::position::{Position, Slot};
+use kvsim::policy::spec::PolicySpec;
+use kvsim::policy::{Admission, Observation};
 use kvsim::replay::NoObserver;
 use kvsim::report::{format, line::Replayed};
-use kvsim::slots::SlotVec;
 
-/// Evicts what got least in the heaviest row that it has seen of each position.
-struct Peak {
-    recent_window: usize,
-    peaks: SlotVec<f32>,
-}
+/// A position is worth the heaviest weight that any row has given it.
+struct Peak;
 
-impl Policy for Peak {
-    fn admit(&mut self, _position: Position) {
-        self.peaks.push(0.0);
+impl ScoreRule for Peak {
+    type Score = f32;
+
+    fn admitted(&self, _admission: Admission<'_>) -> f32 {
+        0.0
     }
 
-    fn observe(&mut self, view: View<'_>) {
-        self.peaks.iter_mut().zip(view.weights).for_each(|(peak, weight)| *peak = peak.max(*weight));
+    fn observe(&self, peaks: &mut [f32], seen: Observation<'_>) {
+        peaks.iter_mut().zip(seen.weights).for_each(|(peak, weight)| *peak = peak.max(*weight));
     }
 
-    fn choose(&mut self, overflow: Overflow<'_>, victims: &mut Vec<Slot>) {
-        choose_lowest(&self.peaks, self.peaks.len().saturating_sub(self.recent_window), overflow, victims);
-    }
-
-    fn forget(&mut self, slots: &[Slot]) {
-        self.peaks.remove(slots);
+    fn probe(&self, peak: f32) -> Option<f64> {
+        Some(peak.into())
     }
 }
 
-static PEAK: PolicyEntry = PolicyEntry {
-    name: "peak",
-    summary: "keeps what was ever heavy, and the newest",
-    paper: None,
-    parameters: &[(&RECENT_WINDOW, Value::Count(32))],
-    budgeted: true,
-    check: window_fits,
-    cache_budget: as_given,
-    figure: None,
-    make: Make::Policy(|setting| {
-        Box::new(Peak { recent_window: setting.values.count(&RECENT_WINDOW), peaks: SlotVec::default() })
-    }),
-};
+static PEAK: PolicyEntry = PolicyEntry::new(
+    "peak",
+    "keeps what was ever heavy, and the newest",
+    Make::Policy(|setting| lowest_score(Peak, setting.values.count(&RECENT_WINDOW), setting.budget)),
+)
+.parameters(&[(&RECENT_WINDOW, Value::Count(32))]);
 
 /// The table of the sweep.
 ///
 /// # Errors
 /// When the trace cannot be read.
 pub fn sweep() -> Result<String> {
+    let mut policies = PolicySpec::parse_list("h2o").map_err(Error::Usage)?;
+    policies.push(PolicySpec::plain(&PEAK));
+    let budgets = Budget::parse_list("48..96x2,50%").map_err(Error::Usage)?;
+    let values = vec![(&RECENT_WINDOW, vec![Value::Count(8), Value::Count(32)])];
     let experiment = Experiment {
         traces: vec!["traces/smollm2-prose-384.safetensors".into()],
-        lanes: LaneRequest {
-            policies: vec![find("h2o").expect("it is in the table"), &PEAK],
-            budgets: Budget::parse_list("48..96x2,50%").map_err(Error::Usage)?,
-            values: vec![(&RECENT_WINDOW, vec![Value::Count(8), Value::Count(32)])],
-            ..LaneRequest::default()
-        },
+        lanes: LaneRequest { policies, budgets, values, ..LaneRequest::default() },
         ..Experiment::default()
     };
     let finished = experiment.run(&NoObserver, &mut |remark| eprintln!("{remark}"))?;

@@ -15,8 +15,9 @@ pub use choice::Choice;
 use crate::error::Result;
 use crate::experiment::{Budget, LaneRequest};
 use crate::policy::parameter::{RECENT_WINDOW, Value};
+use crate::policy::spec::PolicySpec;
 use crate::policy::table::{PolicyEntry, find};
-use crate::replay::{CachePlan, LanePlan, Observer, Options, Outcome, planning_bytes, replay};
+use crate::replay::{CachePlan, LanePlan, Observer, Options, Outcome, Tally, planning_bytes, replay};
 use crate::trace::Source;
 use choice::{Point, Points};
 use serde::Serialize;
@@ -55,12 +56,12 @@ impl Sweep {
     pub fn lanes(&self, source: &dyn Source, caches: &[CachePlan], options: &Options) -> Vec<LanePlan> {
         let bound = bound_for(source, caches, self, options);
         let request = LaneRequest {
-            policies: POLICIES.iter().map(|name| entry(name)).chain([bound]).collect(),
+            policies: POLICIES.iter().map(|name| entry(name)).chain([bound]).map(PolicySpec::plain).collect(),
             budgets: self.budgets.iter().map(|budget| Budget::Count(*budget)).collect(),
             values: vec![(&RECENT_WINDOW, self.windows.iter().map(|window| Value::Count(*window)).collect())],
             skip_refused: true,
         };
-        request.lanes(source.info().positions, caches, &options.layer_budgets).possible
+        request.lanes(source.info().positions, caches, &options.budgets).possible
     }
 }
 
@@ -121,8 +122,8 @@ fn bound_for(source: &dyn Source, caches: &[CachePlan], sweep: &Sweep, options: 
     let work = squares.saturating_mul((caches.len() * sweep.budgets.len()) as u64);
     // The smallest budget plans the most evictions.
     let least = sweep.budgets.first().copied().unwrap_or(0);
-    let fits =
-        |plan: &LanePlan| caches.iter().all(|cache| planning_bytes(source, cache, plan, options) <= options.max_memory);
+    let bytes = |plan: &LanePlan, cache| planning_bytes(source, cache, plan, least, options);
+    let fits = |plan: &LanePlan| caches.iter().all(|cache| bytes(plan, cache) <= options.max_memory);
     let optimal = find("optimal").filter(|optimal| work <= OPTIMAL_WORK && fits(&LanePlan::new(optimal, least)));
     optimal.unwrap_or_else(|| entry("oracle"))
 }
@@ -134,11 +135,12 @@ fn entry(name: &str) -> &'static PolicyEntry {
 /// One point for each lane that measured a row, all caches combined.
 fn points(lanes: &[LanePlan], outcomes: &[Outcome]) -> Vec<Point> {
     let point = |(index, lane): (usize, &LanePlan)| {
-        let tallies = outcomes.iter().map(|outcome| &outcome.tallies[index]);
-        let (retained, rows) = tallies.fold((0.0, 0), |(mass, rows), tally| (mass + tally.retained, rows + tally.rows));
+        let mut tally = Tally::default();
+        outcomes.iter().for_each(|outcome| tally.merge(&outcome.tallies[index]));
         let window = lane.entry.takes(&RECENT_WINDOW).then(|| lane.values.count(&RECENT_WINDOW));
         let policy = lane.entry.name;
-        (rows > 0).then(|| Point { policy, budget: lane.budget.unwrap_or(0), window, retained: retained / rows as f64 })
+        let retained = tally.figure("retained_mass")?;
+        Some(Point { policy, budget: lane.budget.unwrap_or(0), window, retained })
     };
     lanes.iter().enumerate().filter_map(point).collect()
 }

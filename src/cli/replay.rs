@@ -14,9 +14,9 @@ use super::words::words;
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use kvsim::error::Error;
-use kvsim::experiment::{
-    Budget, DEFAULT_BUDGET, Experiment, Finished, Job, LaneRequest, LayerShape, Prompt, Work, policies_named,
-};
+use kvsim::experiment::{Budget, BudgetShape, DEFAULT_BUDGET, Experiment, Finished, Job, LaneRequest, Prompt, Work};
+use kvsim::meter::{self, METERS, MeterPlan, Run};
+use kvsim::policy::spec::PolicySpec;
 use kvsim::replay::{BadRows, DEFAULT_HEAVY_HITTERS, DEFAULT_MAX_MEMORY, Options, ViewKind};
 use kvsim::report::format::{self, FORMATS, OutputFormat};
 use kvsim::report::line::{By, Line, Replayed};
@@ -36,6 +36,15 @@ fn budget_help() -> String {
     )
 }
 
+fn meters_help() -> String {
+    let names: Vec<&str> = METERS.iter().filter(|entry| entry.run != Run::Always).map(|entry| entry.name).collect();
+    format!(
+        "What is counted, instead of what is counted by default: {}; default and all stand for several. A parameter is \
+         written in place: sink_mass:sinks=8",
+        names.join(", ")
+    )
+}
+
 /// Replay traces through policies and report what each retained
 ///
 /// Every row is read once and feeds every lane: each policy with each budget and each parameter
@@ -52,7 +61,8 @@ pub struct ReplayArgs {
     #[arg(value_name = "TRACE")]
     traces: Vec<OsString>,
 
-    /// Policies to replay [default: all that manage one cache, and oracle]
+    /// Policies to replay, parameters in place where need be: h2o,scissorhands-paper:count=low|high,drop=1
+    /// [default: all that manage one cache, and oracle]
     #[arg(short, long, value_name = "LIST", help_heading = "What to replay")]
     policy: Vec<String>,
 
@@ -89,6 +99,9 @@ pub struct ReplayArgs {
     /// Run what is possible of a sweep and say what was skipped
     #[arg(long, help_heading = "Parameters of policies (lists and ranges multiply)")]
     skip_invalid: bool,
+
+    #[arg(long, value_name = "LIST", help_heading = "How to measure", help = meters_help())]
+    meters: Vec<String>,
 
     /// k of the heavy-hitter recall
     #[arg(long, value_name = "K", default_value_t = DEFAULT_HEAVY_HITTERS, help_heading = "How to measure",
@@ -201,18 +214,19 @@ impl ReplayArgs {
             read: self.read.options(),
             streams: self.streams.selection()?,
             lanes: self.lanes()?,
-            layer_shape: LayerShape::parse(&self.layer_budget)?,
+            shape: BudgetShape::parse(&self.layer_budget)?,
             prompt: self.prompt()?,
-            options: self.options(),
+            options: self.options()?,
         };
         experiment.lanes.check()?;
         Ok(experiment)
     }
 
     fn lanes(&self) -> Result<LaneRequest, Error> {
+        let policies = self.policy.iter().map(|list| PolicySpec::parse_list(list)).collect::<Result<Vec<_>, _>>();
         let budgets = expand_all("budget", &self.budget)?;
         Ok(LaneRequest {
-            policies: policies_named(&expand_all("policy", &self.policy)?)?,
+            policies: policies.map_err(Error::Usage)?.concat(),
             budgets: budgets.iter().map(|text| Budget::parse(text)).collect::<Result<_, _>>().map_err(Error::Usage)?,
             values: self.parameters.values()?,
             skip_refused: self.skip_invalid,
@@ -229,16 +243,25 @@ impl ReplayArgs {
         }
     }
 
-    fn options(&self) -> Options {
-        Options {
+    /// What is counted.
+    fn meter_plans(&self) -> Result<Vec<MeterPlan>, Error> {
+        if self.meters.is_empty() {
+            return Ok(meter::defaults());
+        }
+        meter::chosen(&self.meters.join(",")).map_err(|problem| Error::usage(format!("--meters: {problem}")))
+    }
+
+    fn options(&self) -> Result<Options, Error> {
+        Ok(Options {
             heavy_hitters: self.heavy_hitters,
             view: self.view,
             steps: self.steps,
             bad_rows: self.on_bad_row,
             threads: self.threads,
+            meters: self.meter_plans()?,
             max_memory: self.read.max_memory.unwrap_or(DEFAULT_MAX_MEMORY),
             ..Options::default()
-        }
+        })
     }
 
     fn output_format(&self) -> &'static OutputFormat {
@@ -249,7 +272,8 @@ impl ReplayArgs {
 
     fn open_steps(&self) -> Result<Option<Mutex<StepWriter<Output>>>> {
         let Some(path) = &self.per_step else { return Ok(None) };
-        let writer = StepWriter::new(Output::open(Some(path))?).context("cannot write the steps")?;
+        let writer =
+            StepWriter::new(Output::open(Some(path))?, &self.meter_plans()?).context("cannot write the steps")?;
         Ok(Some(Mutex::new(writer)))
     }
 

@@ -1,6 +1,7 @@
 //! Watches a replay for rows that hold more attention than there is, and passes everything on.
 
 use crate::error::Result;
+use crate::needs::Needs;
 use crate::replay::{CachePlan, ExcessMass, Observer, Stage, StepRecord};
 use crate::trace::Source;
 use std::sync::Mutex;
@@ -51,8 +52,8 @@ impl Observer for Excess<'_> {
         self.observer.excess_mass(excess);
     }
 
-    fn wants_steps(&self) -> bool {
-        self.observer.wants_steps()
+    fn needs(&self) -> Needs {
+        self.observer.needs()
     }
 
     fn steps(&self, cache: &CachePlan, records: &[Vec<StepRecord>]) -> Result<()> {

@@ -40,18 +40,18 @@ impl Job {
     /// # Errors
     /// When the trace cannot be read, or the experiment is impossible on it.
     pub fn prepare(experiment: &Experiment, trace: &OsStr, listener: &mut Listener<'_>) -> Result<Job> {
-        let Experiment { read, streams, lanes: request, layer_shape, .. } = experiment;
+        let Experiment { read, streams, lanes: request, shape, .. } = experiment;
         let trace = OpenTrace::open(trace, read, streams, listener)?;
         let info = trace.info();
         let options = Options {
-            block_prompt: experiment.prompt.end(info)?,
-            layer_budgets: layer_shape.budgets.clone(),
+            prompt_end: experiment.prompt.end(info)?,
+            budgets: shape.budgets.clone(),
             ..experiment.options.clone()
         };
         let Lanes { possible: lanes, notes, .. } =
-            request.checked_lanes(info.positions, &trace.caches, &options.layer_budgets)?;
+            request.checked_lanes(info.positions, &trace.caches, &options.budgets)?;
         tell(listener, Severity::Note, &info.name, notes);
-        let (layer_shape, budget_named) = (layer_shape.name.clone(), !request.budgets.is_empty());
+        let (layer_shape, budget_named) = (shape.name.clone(), !request.budgets.is_empty());
         let job = Job { trace, lanes, options, layer_shape, budget_named };
         let name = &job.trace.info().name;
         tell(listener, Severity::Warning, name, job.nothing_to_measure());
@@ -104,7 +104,7 @@ impl Job {
     /// Why every figure will be blank, where that can be told.
     fn nothing_to_measure(&self) -> Option<String> {
         let most = self.trace.rows(self.options.steps).max().unwrap_or(0);
-        let prompt = self.options.block_prompt;
+        let prompt = self.options.prompt_end;
         match most {
             0 => Some("there is no row to replay".to_owned()),
             _ if self.trace.info().first_position.index() + most <= prompt.index() => {
@@ -117,7 +117,7 @@ impl Job {
     /// How many steps were passed over, where that was asked for.
     fn passed_over(&self, outcomes: &[Outcome]) -> Option<String> {
         let first_lanes = outcomes.iter().filter_map(|outcome| outcome.tallies.first());
-        let skipped: u64 = first_lanes.map(|tally| tally.skipped_rows).sum();
+        let skipped: u64 = first_lanes.map(|tally| tally.count("skipped_rows")).sum();
         let asked = self.options.bad_rows == BadRows::Skip && skipped > 0;
         asked.then(|| format!("{skipped} steps without usable attention were passed over"))
     }
@@ -133,7 +133,7 @@ impl Finished {
             lanes: &job.lanes,
             heavy_hitters: job.options.heavy_hitters,
             view: job.options.view.word(),
-            prompt: if job.options.block_prompt > info.first_position { "block" } else { "stream" },
+            prompt: if job.options.prompt_end > info.first_position { "block" } else { "stream" },
             layer_shape: &job.layer_shape,
             outcomes: &self.outcomes,
         }

@@ -3,10 +3,12 @@
 
 use super::budget::Budget;
 use super::refusals::Refusals;
+use crate::budgets::{CacheBudget, CacheBudgets};
 use crate::error::{Error, Result};
-use crate::policy::parameter::{Parameter, Value, Values};
-use crate::policy::table::{POLICIES, PolicyEntry, find};
-use crate::replay::{CachePlan, LanePlan, LayerBudgets};
+use crate::policy::parameter::{Parameter, Value};
+use crate::policy::spec::PolicySpec;
+use crate::policy::table::POLICIES;
+use crate::replay::{CachePlan, LanePlan};
 use std::collections::BTreeSet;
 
 /// Budget where none is named.
@@ -19,10 +21,10 @@ pub type Asked = Vec<(&'static Parameter, Vec<Value>)>;
 #[derive(Clone, Default)]
 pub struct LaneRequest {
     /// Policies in the order of reports; none: all that run by default.
-    pub policies: Vec<&'static PolicyEntry>,
+    pub policies: Vec<PolicySpec>,
     /// Budgets in the order of reports; none: [`DEFAULT_BUDGET`].
     pub budgets: Vec<Budget>,
-    /// Values for every policy that takes the parameter.
+    /// Values for every policy that takes the parameter and has none of its own.
     pub values: Asked,
     /// Whether what is possible runs where the rest is not.
     pub skip_refused: bool,
@@ -46,7 +48,7 @@ impl LaneRequest {
     /// Names the parameter and the policies that take it.
     pub fn check(&self) -> Result<()> {
         let policies = self.policies();
-        let idle = |parameter: &Parameter| !policies.iter().any(|entry| entry.takes(parameter));
+        let idle = |parameter: &Parameter| !policies.iter().any(|spec| spec.entry.takes(parameter));
         let Some((parameter, _)) = self.values.iter().find(|(parameter, _)| idle(parameter)) else { return Ok(()) };
         let takers = POLICIES.iter().filter(|entry| entry.takes(parameter)).map(|entry| entry.name);
         let (name, takers) = (parameter.name, takers.collect::<Vec<_>>().join(", "));
@@ -54,11 +56,11 @@ impl LaneRequest {
     }
 
     /// The lanes for the caches of a trace of `positions` positions, possible or not.
-    pub fn lanes(&self, positions: usize, caches: &[CachePlan], layers: &LayerBudgets) -> Lanes {
-        let mut planner = Planner { caches, layers, seen: BTreeSet::new(), lanes: Lanes::default() };
+    pub fn lanes(&self, positions: usize, caches: &[CachePlan], shape: &CacheBudgets) -> Lanes {
+        let mut planner = Planner { caches, shape, seen: BTreeSet::new(), lanes: Lanes::default() };
         let budgets = self.budgets();
-        for entry in self.policies() {
-            let combinations = self.combinations(entry);
+        for spec in self.policies() {
+            let (entry, combinations) = (spec.entry, spec.combinations(&self.values));
             // What has no budget is the same at every one.
             let budgets = if entry.budgeted { &budgets[..] } else { &budgets[..1] };
             for budget in budgets {
@@ -77,8 +79,8 @@ impl LaneRequest {
     ///
     /// # Errors
     /// Names what is impossible.
-    pub fn checked_lanes(&self, positions: usize, caches: &[CachePlan], layers: &LayerBudgets) -> Result<Lanes> {
-        let mut lanes = self.lanes(positions, caches, layers);
+    pub fn checked_lanes(&self, positions: usize, caches: &[CachePlan], shape: &CacheBudgets) -> Result<Lanes> {
+        let mut lanes = self.lanes(positions, caches, shape);
         if lanes.refused.is_empty() {
             return Ok(lanes);
         }
@@ -92,51 +94,19 @@ impl LaneRequest {
         Ok(lanes)
     }
 
-    fn policies(&self) -> Vec<&'static PolicyEntry> {
-        match self.policies.is_empty() {
-            true => POLICIES.iter().filter(|entry| entry.runs_by_default()).collect(),
-            false => self.policies.clone(),
-        }
+    fn policies(&self) -> Vec<PolicySpec> {
+        if self.policies.is_empty() { PolicySpec::defaults() } else { self.policies.clone() }
     }
 
     fn budgets(&self) -> Vec<Budget> {
         if self.budgets.is_empty() { vec![Budget::Count(DEFAULT_BUDGET)] } else { self.budgets.clone() }
     }
-
-    /// Every combination of the values asked for that the policy takes, defaults elsewhere.
-    fn combinations(&self, entry: &PolicyEntry) -> Vec<Values> {
-        let taken = self.values.iter().filter(|(parameter, _)| entry.takes(parameter));
-        taken.fold(vec![entry.defaults()], |all, (parameter, values)| {
-            let vary = |base: &Values| values.iter().map(|value| with(base, parameter, *value)).collect::<Vec<_>>();
-            all.iter().flat_map(vary).collect()
-        })
-    }
-}
-
-fn with(base: &Values, parameter: &Parameter, value: Value) -> Values {
-    let mut changed = base.clone();
-    changed.set(parameter, value);
-    changed
-}
-
-/// The policies of these names.
-///
-/// # Errors
-/// Names the first policy that there is not.
-pub fn policies_named(names: &[String]) -> Result<Vec<&'static PolicyEntry>> {
-    let entry = |name: &String| {
-        find(name).ok_or_else(|| {
-            let known: Vec<&str> = POLICIES.iter().map(|entry| entry.name).collect();
-            Error::usage(format!("unknown policy {name:?}; there are {}", known.join(", ")))
-        })
-    };
-    names.iter().map(entry).collect()
 }
 
 /// Lanes on their way onto the caches of a trace.
 struct Planner<'a> {
     caches: &'a [CachePlan],
-    layers: &'a LayerBudgets,
+    shape: &'a CacheBudgets,
     /// What has been asked for already, in words.
     seen: BTreeSet<String>,
     lanes: Lanes,
@@ -147,9 +117,9 @@ impl Planner<'_> {
         if !self.seen.insert(in_words(&plan)) {
             return;
         }
-        match plan.check_on(self.caches, self.layers) {
-            Ok(()) => {
-                self.note_raised(&plan);
+        match plan.budgets_on(self.caches, self.shape) {
+            Ok(budgets) => {
+                self.note_raised(&plan, &budgets);
                 self.lanes.possible.push(plan);
             }
             Err(reason) => self.lanes.refused.add(plan.entry.name, reason),
@@ -157,17 +127,11 @@ impl Planner<'_> {
     }
 
     /// Says where a layer's share was less than its policy needs.
-    fn note_raised(&mut self, plan: &LanePlan) {
-        let Some(budget) = plan.budget.filter(|_| *self.layers != LayerBudgets::Uniform) else { return };
-        let raised = |cache: &&CachePlan| {
-            let share = plan.layer_budget(cache, self.layers).ok().flatten();
-            share.is_some_and(|share| share.raised)
-        };
-        let mut raised: Vec<u32> = self.caches.iter().filter(raised).map(|cache| cache.label.layer).collect();
+    fn note_raised(&mut self, plan: &LanePlan, budgets: &[CacheBudget]) {
+        let raised = self.caches.iter().zip(budgets).filter(|(_, budget)| budget.raised);
+        let mut raised: Vec<u32> = raised.map(|(cache, _)| cache.label.layer).collect();
         raised.dedup();
-        if raised.is_empty() {
-            return;
-        }
+        let (Some(budget), false) = (plan.budget, raised.is_empty()) else { return };
         let layers = if raised.len() == 1 { "layer" } else { "layers" };
         let named = raised.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
         let note = format!(
@@ -190,17 +154,16 @@ fn in_words(plan: &LanePlan) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::list;
     use crate::policy::parameter::RECENT_WINDOW;
 
     fn lanes(request: &LaneRequest) -> Vec<String> {
-        request.lanes(100, &[], &LayerBudgets::Uniform).possible.iter().map(in_words).collect()
+        request.lanes(100, &[], &CacheBudgets::uniform()).possible.iter().map(in_words).collect()
     }
 
     fn request(policies: &str, budgets: &str, windows: &[usize]) -> LaneRequest {
         let windows = windows.iter().map(|window| Value::Count(*window)).collect();
         LaneRequest {
-            policies: policies_named(&list::expand(policies).expect("sound")).expect("known"),
+            policies: PolicySpec::parse_list(policies).expect("known"),
             budgets: Budget::parse_list(budgets).expect("sound"),
             values: vec![(&RECENT_WINDOW, windows)],
             ..LaneRequest::default()
@@ -224,9 +187,9 @@ mod tests {
 
     #[test]
     fn nothing_named_means_what_runs_by_default_at_the_default_budget() {
-        let all = LaneRequest::default().lanes(4096, &[], &LayerBudgets::Uniform).possible;
-        let default = POLICIES.iter().filter(|entry| entry.runs_by_default()).map(|entry| entry.name);
-        assert!(all.iter().map(|lane| lane.entry.name).eq(default));
+        let all = LaneRequest::default().lanes(4096, &[], &CacheBudgets::uniform()).possible;
+        let default = PolicySpec::defaults();
+        assert!(all.iter().map(|lane| lane.entry.name).eq(default.iter().map(|spec| spec.entry.name)));
         assert!(all.iter().all(|lane| lane.budget.is_none_or(|budget| budget == DEFAULT_BUDGET)));
     }
 }

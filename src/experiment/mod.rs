@@ -7,11 +7,11 @@
 //! `examples/sweep.rs` is a whole program.
 
 pub mod budget;
+pub mod budget_shape;
 pub mod caches;
 mod excess;
 pub mod job;
 pub mod lanes;
-pub mod layer_shape;
 pub mod list;
 pub mod open;
 pub mod prompt;
@@ -20,10 +20,10 @@ pub mod remark;
 pub mod work;
 
 pub use budget::Budget;
+pub use budget_shape::BudgetShape;
 pub use caches::{KvHeads, Selection};
 pub use job::{Finished, Job};
-pub use lanes::{DEFAULT_BUDGET, LaneRequest, Lanes, policies_named};
-pub use layer_shape::LayerShape;
+pub use lanes::{DEFAULT_BUDGET, LaneRequest, Lanes};
 pub use open::OpenTrace;
 pub use prompt::Prompt;
 pub use remark::{Listener, Remark, Severity};
@@ -46,8 +46,8 @@ pub struct Experiment {
     pub streams: Selection,
     /// Policies, budgets and parameter values.
     pub lanes: LaneRequest,
-    /// How budgets are dealt out to layers.
-    pub layer_shape: LayerShape,
+    /// How budgets are dealt out to caches.
+    pub shape: BudgetShape,
     /// What happens to the prompt.
     pub prompt: Prompt,
     /// How it is run. Where the prompt ends and how budgets are dealt out are filled in for each trace.

@@ -1,6 +1,7 @@
 //! How much work a replay is, so that the time left can be told from what has been done.
 
 use super::open::OpenTrace;
+use crate::budgets::CacheBudget;
 use crate::replay::{LanePlan, Options, evictions_planned};
 use std::collections::BTreeMap;
 
@@ -16,9 +17,8 @@ pub struct Work {
 impl Work {
     /// The work of these lanes on the caches of a trace.
     pub fn of(trace: &OpenTrace, lanes: &[LanePlan], options: &Options) -> Work {
-        let planned =
-            |lane| trace.caches.iter().map(move |cache| evictions_planned(&*trace.source, cache, lane, options));
-        let mut work = Work { planning: lanes.iter().flat_map(planned).sum(), replay: 0, gathers: Gathers::new(lanes) };
+        let planning = lanes.iter().map(|lane| planned(trace, lane, options)).sum();
+        let mut work = Work { planning, replay: 0, gathers: Gathers::new(lanes) };
         // Most streams are of one length.
         let mut streams: BTreeMap<usize, u64> = BTreeMap::new();
         trace.rows(options.steps).for_each(|rows| *streams.entry(rows).or_default() += 1);
@@ -33,6 +33,15 @@ impl Work {
     pub fn of_rows(&self, rows: u64, weights: u64) -> u64 {
         weights + self.gathers.of_rows(rows, weights)
     }
+}
+
+/// Evictions that a lane plans ahead.
+fn planned(trace: &OpenTrace, lane: &LanePlan, options: &Options) -> u64 {
+    let budgets = lane.budgets_on(&trace.caches, &options.budgets).unwrap_or_default();
+    let caches = trace.caches.iter().zip(budgets);
+    caches
+        .map(|(cache, CacheBudget { budget, .. })| evictions_planned(&*trace.source, cache, lane, budget, options))
+        .sum()
 }
 
 /// The budgets of all lanes.

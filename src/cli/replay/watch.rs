@@ -5,6 +5,7 @@ use crate::cli::progress::Progress;
 use crate::cli::timing::Timing;
 use kvsim::error::Error;
 use kvsim::experiment::{Job, Work};
+use kvsim::needs::Needs;
 use kvsim::replay::{CachePlan, Observer, Stage, StepRecord};
 use kvsim::report::steps::StepWriter;
 use std::sync::Mutex;
@@ -32,8 +33,8 @@ impl Observer for Watcher<'_> {
         self.progress.add(1, self.work.of_rows(rows, weights));
     }
 
-    fn wants_steps(&self) -> bool {
-        self.steps.is_some()
+    fn needs(&self) -> Needs {
+        if self.steps.is_some() { Needs::STEP_RECORDS } else { Needs::NOTHING }
     }
 
     fn steps(&self, cache: &CachePlan, records: &[Vec<StepRecord>]) -> kvsim::error::Result<()> {
