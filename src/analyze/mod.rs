@@ -15,7 +15,7 @@ pub mod power_law;
 
 use crate::error::Result;
 use crate::replay::{BadRows, CachePlan};
-use crate::trace::{Row, RowBlock, Source, StreamLabel, TraceInfo, refuse_weights};
+use crate::trace::{Row, RowBlock, RowSums, Source, StreamLabel, TraceInfo, refuse_weights};
 use advice::Advice;
 use agreement::{Agreement, LateAttention};
 use locality::{Locality, LocalityFigures};
@@ -91,10 +91,14 @@ pub fn analyze_stream(
     let mut analyses = Analyses::new(source.info());
     let mut block = RowBlock::default();
     let mut reader = source.open(stream)?;
+    let mut sums = RowSums::of(source, stream);
     while reader.read(&mut block, 16)? > 0 {
         for row in block.rows().filter(|row| !row.weights.is_empty()) {
             match refuse_weights(source, stream, row) {
-                Ok(()) => analyses.add(row),
+                Ok(()) => {
+                    sums.add(row.step, row.sum());
+                    analyses.add(row);
+                }
                 Err(refusal) if bad_rows == BadRows::Error => return Err(refusal),
                 Err(_) => (),
             }
@@ -102,6 +106,7 @@ pub fn analyze_stream(
         progress(block.weights() as u64);
         block.clear();
     }
+    source.keep_sums(stream, &sums);
     Ok(analyses.finish(source.info().streams[stream].label.clone()))
 }
 

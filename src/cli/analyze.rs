@@ -108,9 +108,9 @@ impl AnalyzeArgs {
         refuse_overlap(&[&self.trace], &outputs)?;
         let mut output = Output::open(self.output.as_deref())?;
         let (read, streams) = (self.read.options(), self.streams.selection()?);
-        let trace = OpenTrace::open(&self.trace, &read, &streams, &mut notes::listener(self.quiet))?;
+        let trace = OpenTrace::open(&self.trace, &read, &streams, None, &mut notes::listener(self.quiet))?;
         let info = trace.info();
-        let sweep = self.advice.sweep(info.positions)?;
+        let sweep = self.advice.sweep(trace.chosen.positions)?;
         let analysis = self.analyze(&trace, sweep.as_ref())?;
         notes::warn(self.quiet, &info.name, &trace.source.warnings());
         output.write_all(self.report(info, &analysis).as_bytes())?;
@@ -119,8 +119,8 @@ impl AnalyzeArgs {
     }
 
     fn analyze(&self, trace: &OpenTrace, sweep: Option<&Sweep>) -> Result<Analysis> {
-        let (source, caches, options) = (&*trace.source, &trace.caches, self.options());
-        let weights: u64 = trace.rows(None).map(|rows| trace.info().weights_of(rows)).sum();
+        let (source, caches, options) = (&*trace.source, trace.caches(), self.options());
+        let weights = trace.weights();
         if weights == 0 {
             notes::warn(self.quiet, &trace.info().name, &["there is no row to analyze".to_owned()]);
         }

@@ -183,7 +183,7 @@ impl ReplayArgs {
         if self.timing {
             let jobs = || finished.iter().map(|finished| &finished.job);
             let lanes = jobs().map(|job| job.lanes.len()).max().unwrap_or(0);
-            let (rows, weights) = (jobs().map(Job::rows).sum(), jobs().map(Job::weights).sum());
+            let (rows, weights) = (jobs().map(Job::rows).sum(), jobs().map(|job| job.trace.weights()).sum());
             notes::to_stderr(&timing.report(rows, weights, lanes, replayed.elapsed()));
         }
         Ok(ExitCode::SUCCESS)

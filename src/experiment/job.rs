@@ -1,12 +1,11 @@
 //! A trace with its lanes: everything about it is checked here, before any row is read.
 
 use super::Experiment;
-use super::excess::Excess;
 use super::lanes::{DEFAULT_BUDGET, Lanes};
 use super::open::OpenTrace;
 use super::remark::{Listener, Severity, tell};
 use super::work::Work;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::replay::{BadRows, LanePlan, Observer, Options, Outcome, replay};
 use crate::report::line::Replayed;
 use crate::word::Word;
@@ -40,21 +39,19 @@ impl Job {
     /// # Errors
     /// When the trace cannot be read, or the experiment is impossible on it.
     pub fn prepare(experiment: &Experiment, trace: &OsStr, listener: &mut Listener<'_>) -> Result<Job> {
-        let Experiment { read, streams, lanes: request, shape, .. } = experiment;
-        let trace = OpenTrace::open(trace, read, streams, listener)?;
-        let info = trace.info();
-        let options = Options {
-            prompt_end: experiment.prompt.end(info)?,
-            budgets: shape.budgets.clone(),
-            ..experiment.options.clone()
-        };
+        let Experiment { read, streams, lanes: request, shape, prompt, options, .. } = experiment;
+        let trace = OpenTrace::open(trace, read, streams, options.steps, listener)?;
+        let (info, chosen) = (trace.info(), &trace.chosen);
+        let budgets = shape.budgets.of_layers(|layer| chosen.facts.owns_cache(layer));
+        let budgets = budgets.map_err(|problem| Error::usage(format!("{}: {problem}", info.name)))?;
+        let options = Options { prompt_end: prompt.end(info)?, budgets, ..options.clone() };
+        tell(listener, Severity::Note, &info.name, prompt.note(info));
         let Lanes { possible: lanes, notes, .. } =
-            request.checked_lanes(info.positions, &trace.caches, &options.budgets)?;
+            request.checked_lanes(chosen.positions, &chosen.caches, &options.budgets)?;
         tell(listener, Severity::Note, &info.name, notes);
         let (layer_shape, budget_named) = (shape.name.clone(), !request.budgets.is_empty());
         let job = Job { trace, lanes, options, layer_shape, budget_named };
-        let name = &job.trace.info().name;
-        tell(listener, Severity::Warning, name, job.nothing_to_measure());
+        tell(listener, Severity::Warning, &job.trace.info().name, job.nothing_to_measure());
         Ok(job)
     }
 
@@ -63,11 +60,10 @@ impl Job {
     /// # Errors
     /// As [`replay`].
     pub fn replay(&self, observer: &dyn Observer, listener: &mut Listener<'_>) -> Result<Vec<Outcome>> {
-        let OpenTrace { source, caches } = &self.trace;
-        let excess = Excess::new(observer);
-        let outcomes = replay(&**source, caches, &self.lanes, &self.options, &excess)?;
+        let source = &*self.trace.source;
+        let outcomes = replay(source, self.trace.caches(), &self.lanes, &self.options, observer)?;
         let name = &source.info().name;
-        tell(listener, Severity::Warning, name, excess.warnings(&**source));
+        tell(listener, Severity::Warning, name, source.warnings());
         tell(listener, Severity::Note, name, self.passed_over(&outcomes));
         tell(listener, Severity::Note, name, self.idle_budget());
         Ok(outcomes)
@@ -75,12 +71,7 @@ impl Job {
 
     /// Rows that will be read.
     pub fn rows(&self) -> u64 {
-        self.trace.rows(self.options.steps).map(|rows| rows as u64).sum()
-    }
-
-    /// Weights that will be read.
-    pub fn weights(&self) -> u64 {
-        self.trace.rows(self.options.steps).map(|rows| self.trace.info().weights_of(rows)).sum()
+        self.trace.rows().map(|rows| rows as u64).sum()
     }
 
     /// How much work the replay is.
@@ -90,7 +81,7 @@ impl Job {
 
     /// Says so where the default budget holds the whole trace: few can have meant that.
     fn idle_budget(&self) -> Option<String> {
-        let positions = self.trace.info().positions;
+        let positions = self.trace.chosen.positions;
         let by_default = !self.budget_named && self.lanes.iter().any(|lane| lane.budget.is_some());
         let idle = by_default && positions > 0 && DEFAULT_BUDGET >= positions;
         idle.then(|| {
@@ -103,7 +94,7 @@ impl Job {
 
     /// Why every figure will be blank, where that can be told.
     fn nothing_to_measure(&self) -> Option<String> {
-        let most = self.trace.rows(self.options.steps).max().unwrap_or(0);
+        let most = self.trace.rows().max().unwrap_or(0);
         let prompt = self.options.prompt_end;
         match most {
             0 => Some("there is no row to replay".to_owned()),
@@ -129,7 +120,7 @@ impl Finished {
         let (job, info) = (&self.job, self.job.trace.info());
         Replayed {
             trace: &info.name,
-            positions: info.positions,
+            positions: job.trace.chosen.positions,
             lanes: &job.lanes,
             heavy_hitters: job.options.heavy_hitters,
             view: job.options.view.word(),

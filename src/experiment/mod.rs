@@ -9,7 +9,6 @@
 pub mod budget;
 pub mod budget_shape;
 pub mod caches;
-mod excess;
 pub mod job;
 pub mod lanes;
 pub mod list;
@@ -21,7 +20,7 @@ pub mod work;
 
 pub use budget::Budget;
 pub use budget_shape::BudgetShape;
-pub use caches::{KvHeads, Selection};
+pub use caches::{ChosenCaches, KvHeads, Selection};
 pub use job::{Finished, Job};
 pub use lanes::{DEFAULT_BUDGET, LaneRequest, Lanes};
 pub use open::OpenTrace;

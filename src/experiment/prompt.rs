@@ -27,7 +27,7 @@ impl Prompt {
     pub fn end(self, info: &TraceInfo) -> Result<Position> {
         let Prompt::Block { len } = self else { return Ok(Position(0)) };
         let (name, positions) = (&info.name, info.positions);
-        match len.or_else(|| info.metadata_count("prompt_len").filter(|len| *len > 0)) {
+        match len.or(info.facts.prompt_len) {
             None => Err(Error::usage(format!(
                 "{name}: it does not say how long its prompt is: --prompt block needs --prompt-len"
             ))),
@@ -36,5 +36,12 @@ impl Prompt {
             }
             Some(len) => Ok(Position(len as u32)),
         }
+    }
+
+    /// What is said here against the trace's own word.
+    pub fn note(self, info: &TraceInfo) -> Option<String> {
+        let Prompt::Block { len: Some(said) } = self else { return None };
+        let known = info.facts.prompt_len.filter(|known| *known != said)?;
+        Some(format!("its metadata says that the prompt has {known} positions: --prompt-len makes it {said}"))
     }
 }

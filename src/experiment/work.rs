@@ -21,7 +21,7 @@ impl Work {
         let mut work = Work { planning, replay: 0, gathers: Gathers::new(lanes) };
         // Most streams are of one length.
         let mut streams: BTreeMap<usize, u64> = BTreeMap::new();
-        trace.rows(options.steps).for_each(|rows| *streams.entry(rows).or_default() += 1);
+        trace.rows().for_each(|rows| *streams.entry(rows).or_default() += 1);
         let first = trace.info().self_attention.row_len(trace.info().first_position);
         let of_stream = |rows: usize| (first..first + rows).map(|len| work.of_rows(1, len as u64)).sum::<u64>();
         work.replay = streams.iter().map(|(rows, streams)| of_stream(*rows) * streams).sum();
@@ -37,8 +37,8 @@ impl Work {
 
 /// Evictions that a lane plans ahead.
 fn planned(trace: &OpenTrace, lane: &LanePlan, options: &Options) -> u64 {
-    let budgets = lane.budgets_on(&trace.caches, &options.budgets).unwrap_or_default();
-    let caches = trace.caches.iter().zip(budgets);
+    let budgets = lane.budgets_on(trace.caches(), &options.budgets).unwrap_or_default();
+    let caches = trace.caches().iter().zip(budgets);
     caches
         .map(|(cache, CacheBudget { budget, .. })| evictions_planned(&*trace.source, cache, lane, budget, options))
         .sum()

@@ -2,7 +2,7 @@
 
 use super::header::{FIRST_POSITION, PREFIX};
 use crate::error::{Error, Result};
-use crate::trace::{RowBlock, Source, TraceInfo, refuse_weights};
+use crate::trace::{RowBlock, RowSums, Source, TraceInfo, refuse_weights};
 use crate::word::Word;
 use half::{bf16, f16};
 use serde_json::{Map, Value, json};
@@ -53,7 +53,7 @@ impl StoredType {
 /// Rows read at a time.
 const ROWS: usize = 64;
 
-/// Writes every stream of `source` to `out`; `progress` is told of rows as they are written.
+/// Writes every stream of `source` to `out`; `progress` is told of weights as they are written.
 ///
 /// # Errors
 /// When the source cannot be read, holds a step without information (packed rows have no place for
@@ -68,6 +68,7 @@ pub fn write(
     let (mut block, mut bytes) = (RowBlock::default(), Vec::new());
     for stream in 0..source.info().streams.len() {
         let mut reader = source.open(stream)?;
+        let mut sums = RowSums::of(source, stream);
         while reader.read(&mut block, ROWS)? > 0 {
             bytes.clear();
             for row in block.rows() {
@@ -76,12 +77,14 @@ pub fn write(
                     return Err(Error::data(source.place(stream, row.step), problem).into());
                 }
                 refuse_weights(source, stream, row)?;
+                sums.add(row.step, row.sum());
                 stored.append(row.weights, &mut bytes);
             }
             out.write_all(&bytes)?;
             progress(block.weights() as u64);
             block.clear();
         }
+        source.keep_sums(stream, &sums);
     }
     Ok(())
 }
