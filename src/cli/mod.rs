@@ -18,6 +18,7 @@ mod replay;
 mod streams;
 mod table;
 mod timing;
+mod unfinished;
 mod vectors;
 mod words;
 

@@ -169,7 +169,7 @@ impl ReplayArgs {
         let outputs: Vec<&Path> = self.output.iter().chain(&self.per_step).map(PathBuf::as_path).collect();
         refuse_overlap(&inputs, &outputs)?;
         let mut output = Output::open(self.output.as_deref())?;
-        let steps = self.open_steps()?;
+        let steps = self.open_steps(&output)?;
         let jobs = experiment.jobs(&mut notes::listener(self.quiet))?;
         let timing = Timing::start();
         let finished = self.replay(jobs, &timing, steps.as_ref())?;
@@ -270,10 +270,10 @@ impl ReplayArgs {
         format::find(name).expect("the parser admits known formats only")
     }
 
-    fn open_steps(&self) -> Result<Option<Mutex<StepWriter<Output>>>> {
+    fn open_steps(&self, report: &Output) -> Result<Option<Mutex<StepWriter<Output>>>> {
         let Some(path) = &self.per_step else { return Ok(None) };
         let writer =
-            StepWriter::new(Output::open(Some(path))?, &self.meter_plans()?).context("cannot write the steps")?;
+            StepWriter::new(report.open_another(path)?, &self.meter_plans()?).context("cannot write the steps")?;
         Ok(Some(Mutex::new(writer)))
     }
 

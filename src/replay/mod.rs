@@ -26,6 +26,7 @@ mod policy_lane;
 mod row_facts;
 mod row_watch;
 mod run;
+mod scale;
 mod schedule;
 mod step_batch;
 mod view;

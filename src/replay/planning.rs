@@ -7,8 +7,10 @@ use super::lane_plan::LanePlan;
 use super::options::Options;
 use super::parallel::in_parallel;
 use super::row_watch::RowWatch;
+use super::scale::Scale;
 use super::step_batch::StepBatch;
 use crate::error::Result;
+use crate::kernels::sum;
 use crate::policy::entry::Make;
 use crate::policy::future::{Departures, Evictions, Future};
 use crate::position::Position;
@@ -117,11 +119,17 @@ pub(super) fn check_memory(
 fn plan(context: Context<'_>, cache: &CachePlan, lane: &LanePlan, budget: usize) -> Result<Departures> {
     let Context { source, options, observer, .. } = context;
     let Make::Future { plan, .. } = lane.entry.make else { return Ok(Departures::default()) };
-    let mut future = Future::default();
+    let (mut future, mut scale) = (Future::default(), Scale::default());
     for_each_step(source, cache, options, |batch, step| {
-        let from = first_in_window(cache, batch.position(step));
-        rows(batch, step).for_each(|row| future.foresee(row, from));
+        let position = batch.position(step);
+        let from = first_in_window(cache, position);
+        for row in rows(batch, step) {
+            future.foresee(row, from);
+            scale.add(position, sum(row));
+        }
     })?;
+    let place = |step| source.place(cache.streams[0], step);
+    scale.check(lane.entry.name, place, &format!("{}: {}", source.info().name, cache.label))?;
     // A prompt that is cut down at once is cut after its last row.
     let cut = Position(options.prompt_end.0.saturating_sub(1));
     let mut planner = plan(Evictions { budget, from: cut });

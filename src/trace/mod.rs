@@ -29,6 +29,7 @@ mod watch;
 
 pub use facts::{Metadata, ModelFacts};
 pub use label::{Head, StreamLabel};
+pub(crate) use refusal::problem_of;
 pub use refusal::refuse_weights;
 pub use row_block::{Row, RowBlock};
 pub use watch::RowSums;
