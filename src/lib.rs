@@ -108,3 +108,4 @@ pub mod report;
 pub mod slots;
 pub mod trace;
 pub mod vectors;
+pub mod word;

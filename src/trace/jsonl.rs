@@ -12,6 +12,7 @@ use crate::position::Position;
 use crate::trace::SelfAttention;
 use crate::trace::options::ReadOptions;
 use crate::trace::storage::{Bytes, SharedFile, Storage, new_copy};
+use crate::word::Word;
 use line::{HeaderLine, Line, RowLine};
 use std::collections::BTreeMap;
 use std::fs::File;
