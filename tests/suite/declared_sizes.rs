@@ -30,7 +30,9 @@ fn more_positions_than_can_be_replayed_are_refused_whatever_the_format() {
     }
     let spec = |width: &str| {
         let local = format!(r#""local":{{"mass":0.55,"width":{width}}}"#);
-        format!(r#"{{"kvsim_spec":1,"name":"s","positions":60,"seed":7,"sinks":{{"mass":0.1,"weights":[1]}},{local},"noise":{{"mass":1}}}}"#)
+        format!(
+            r#"{{"kvsim_spec":1,"name":"s","positions":60,"seed":7,"sinks":{{"mass":0.1,"weights":[1]}},{local},"noise":{{"mass":1}}}}"#
+        )
     };
     for width in ["18446744073709551615", "16777216"] {
         refused("a.json", spec(width), &["a.json", "local.width + number of sinks", "at most 16777216 are possible"]);
@@ -59,7 +61,9 @@ fn long_texts_are_cut_where_they_are_quoted() {
     let long = "x".repeat(50_000);
     let metadata = format!(r#"{{"__metadata__":{{"kvsim":"1","self":"{long}"}}}}"#);
     refused("a.safetensors", safetensors(&metadata, &[]), &["self is \"xxx", "(50000 bytes)"]);
-    let name = format!(r#"{{"__metadata__":{{"kvsim":"1","self":"included"}},"attention.{long}":{{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}}}"#);
+    let name = format!(
+        r#"{{"__metadata__":{{"kvsim":"1","self":"included"}},"attention.{long}":{{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}}}"#
+    );
     refused("a.safetensors", safetensors(&name, &[0; 4]), &["expected a name attention.{layer}.{head}"]);
     refused("a.jsonl", format!(r#"{{"step":"{long}","attn":[1]}}"#), &["a.jsonl:1", "invalid type: string"]);
     let facts = format!("{{\"kvsim\":1,\"prompt_len\":\"{long}\"}}\n{{\"step\":1,\"attn\":[1]}}\n");
@@ -69,11 +73,17 @@ fn long_texts_are_cut_where_they_are_quoted() {
 #[test]
 fn a_budget_beyond_any_trace_is_no_budget_at_all_and_wraps_nowhere() {
     let folder = Folder::new();
-    let rows = |head: u32| format!("{{\"head\":{head},\"step\":1,\"attn\":[1]}}\n{{\"head\":{head},\"step\":2,\"attn\":[0.5,0.5]}}\n");
+    let rows = |head: u32| {
+        format!("{{\"head\":{head},\"step\":1,\"attn\":[1]}}\n{{\"head\":{head},\"step\":2,\"attn\":[0.5,0.5]}}\n")
+    };
     let path = folder.write("a.jsonl", rows(0) + &rows(1));
     for budget in ["9223372036854775808", "18446744073709551615", "4294967296"] {
         let csv = Csv::parse(&kvsim(&["replay", &path, "--policy", "tova", "--budget", budget]).report());
-        assert_eq!((csv.column("retained_mass"), csv.column("layer_budget")), ("1".into(), "4294967295".into()), "{budget}");
+        assert_eq!(
+            (csv.column("retained_mass"), csv.column("layer_budget")),
+            ("1".into(), "4294967295".into()),
+            "{budget}"
+        );
     }
 }
 
@@ -97,7 +107,8 @@ fn streams_side_by_side_share_the_handle_of_their_file() {
     for (trace, threads) in [(&path, "1"), (&path, "4"), (&native, "1"), (&native, "4")] {
         let script = "ulimit -n 24 && exec \"$0\" replay \"$1\" --policy scissorhands-cross-layer --budget 2 \
                       --recent-window 1 --threads \"$2\" --quiet";
-        let ran = std::process::Command::new("sh").args(["-c", script]).arg(&binary).args([trace.as_str(), threads]).output();
+        let ran =
+            std::process::Command::new("sh").args(["-c", script]).arg(&binary).args([trace.as_str(), threads]).output();
         let ran = ran.expect("a shell");
         assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
     }

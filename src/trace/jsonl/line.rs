@@ -4,6 +4,7 @@ use super::weights::Weights;
 use crate::position::Position;
 use crate::trace::limits::{check_positions, cut};
 use crate::trace::{Head, SelfAttention, StreamLabel};
+use crate::word::Word;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use std::collections::BTreeMap;

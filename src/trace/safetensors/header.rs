@@ -6,6 +6,7 @@ use crate::position::Position;
 use crate::trace::limits::{check_positions, quoted};
 use crate::trace::storage::SharedFile;
 use crate::trace::{Metadata, ModelFacts, SelfAttention, StreamInfo, StreamLabel, TraceInfo};
+use crate::word::Word;
 use safetensors::tensor::Dtype;
 use std::collections::BTreeMap;
 
