@@ -15,8 +15,16 @@ pub struct Seen {
     pub sinks: usize,
 }
 
+impl Seen {
+    /// One measured step, its rows alone.
+    pub fn step(rows: Vec<Measured>) -> Seen {
+        let step = StepSeen { measured: true, ..StepSeen::default() };
+        Seen { rows, steps: vec![step], budget: None, sinks: 4 }
+    }
+}
+
 /// One step.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct StepSeen {
     /// Positions held after it.
     pub kept: usize,

@@ -209,7 +209,7 @@ fn steps_are_recorded_by_the_meters_that_run() {
     let (_, records) = logged(&trace(Included, &rows), &[lane("full", 0, &[])], &with_meters("sink_mass")).remove(0);
     let first = records[1].measured.as_ref().expect("measured");
     assert_eq!((first.real("sink_mass_sum"), first.number("retained_mass_sum")), (1.0, None));
-    assert_eq!(first.number("rows"), None, "of lanes, not of steps");
+    assert_eq!((first.count("rows"), first.number("budget_sum")), (1, None), "of lanes, not of steps");
 }
 
 #[test]
