@@ -1,5 +1,6 @@
 //! The flags that say how a trace is to be read, shared by every command that reads one.
 
+use super::notes::to_stderr;
 use super::words::words;
 use clap::Args;
 use kvsim::trace::SelfAttention;
@@ -55,6 +56,7 @@ impl ReadArgs {
             layer_window: self.layer_window.clone().unwrap_or_default(),
             normalize: self.normalize,
             max_memory: self.max_memory,
+            announce: Some(|text| to_stderr(&format!("note: {text}\n"))),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! From outcomes to report lines: one for each lane, on one stream or on several combined.
 
+use crate::meter;
 use crate::replay::{LanePlan, Outcome, Tally};
 use crate::trace::{Head, StreamLabel};
 use crate::word::Word;
@@ -146,7 +147,8 @@ impl Replayed<'_> {
 }
 
 fn merged(outcomes: &[&Outcome], lane: usize) -> Tally {
-    outcomes.iter().fold(Tally::default(), |mut sum, outcome| {
+    let start = if outcomes.is_empty() { Tally::of_no_cache(&meter::defaults()) } else { Tally::default() };
+    outcomes.iter().fold(start, |mut sum, outcome| {
         sum.merge(&outcome.tallies[lane]);
         sum
     })

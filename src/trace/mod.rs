@@ -9,6 +9,7 @@ pub mod formats;
 mod hash;
 pub mod jsonl;
 mod label;
+mod limits;
 pub mod memory;
 mod mixture;
 mod npy;
@@ -29,6 +30,7 @@ mod watch;
 
 pub use facts::{Metadata, ModelFacts};
 pub use label::{Head, StreamLabel};
+pub use limits::MOST_POSITIONS;
 pub(crate) use refusal::problem_of;
 pub use refusal::refuse_weights;
 pub use row_block::{Row, RowBlock};

@@ -33,6 +33,8 @@ pub struct ReadOptions {
     /// Bytes that may be held in memory for an array which cannot be streamed as it is stored; a
     /// larger one goes through a temporary file.
     pub max_memory: Option<u64>,
+    /// Is told, before it is done, of work that takes long or much room.
+    pub announce: Option<fn(&str)>,
 }
 
 /// What the weights of a row are divided by.
@@ -178,6 +180,13 @@ impl ReadOption {
 }
 
 impl ReadOptions {
+    /// Says something before it is done, where anybody listens.
+    pub(super) fn announce(&self, text: &str) {
+        if let Some(announce) = self.announce {
+            announce(text);
+        }
+    }
+
     /// What is said of a trace beside its file that decides what its rows mean and has no column of its own in
     /// a report: part of its content.
     pub(super) fn reading(&self) -> String {
