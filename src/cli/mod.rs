@@ -11,7 +11,6 @@ mod memory;
 mod notes;
 mod output;
 mod parameters;
-mod plan;
 mod policies;
 mod progress;
 mod read_args;
@@ -21,6 +20,7 @@ mod table;
 mod timing;
 mod unfinished;
 mod vectors;
+mod words;
 
 pub use notes::to_stderr;
 

@@ -38,5 +38,5 @@ pub use context::Outcome;
 pub use lane_plan::LanePlan;
 pub use observer::{NoObserver, Observer, Stage, StepRecord};
 pub use options::{BadRows, DEFAULT_HEAVY_HITTERS, DEFAULT_MAX_MEMORY, Options, ViewKind};
-pub use planning::planning_bytes;
+pub use planning::{evictions_planned, planning_bytes};
 pub use run::replay;

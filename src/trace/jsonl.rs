@@ -5,13 +5,16 @@
 //! kept in a temporary file for the second pass.
 
 mod line;
+mod weights;
 
 use super::{Metadata, ModelFacts, RowBlock, RowReader, Source, StreamInfo, StreamLabel, TraceInfo, hash};
 use crate::error::{Error, Result};
 use crate::position::Position;
 use crate::trace::SelfAttention;
+use crate::trace::limits::check_positions;
 use crate::trace::options::ReadOptions;
 use crate::trace::storage::{Bytes, SharedFile, Storage, copy_failed, new_copy};
+use crate::word::Word;
 use line::{HeaderLine, Line, RowLine};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -118,7 +121,7 @@ impl RowReader for LineReader {
         let end = self.lines.len().min(self.next.saturating_add(rows));
         for index in self.next..end {
             let row = self.parse(index)?;
-            block.push(Position(row.step), &row.weights());
+            block.push(Position(row.step), row.weights());
         }
         let read = end - self.next;
         self.next = end;
@@ -211,6 +214,7 @@ impl Scan {
                 kind.word()
             ));
         }
+        check_positions(expected)?;
         row.check_len(kind)?;
         let most = self.header.as_ref().and_then(|header| header.seq_len);
         if most.is_some_and(|most| expected >= most) {

@@ -5,6 +5,7 @@
 
 use super::SelfAttention;
 use crate::error::{Error, Result};
+use crate::word::Word;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
@@ -37,10 +38,18 @@ pub struct ReadOptions {
 }
 
 /// What the weights of a row are divided by.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Normalize {
     /// Each row by its own sum, in f64, rounded to f32; a row of zeros says nothing about its step.
     Rows,
+}
+
+impl Word for Normalize {
+    const WORDS: &'static [(Normalize, &'static str, &'static str)] = &[(
+        Normalize::Rows,
+        "rows",
+        "each row by its own sum, in f64, rounded to f32; a row of zeros says nothing about its step",
+    )];
 }
 
 /// A number for all layers, for some of them, or for none.

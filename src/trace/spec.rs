@@ -1,11 +1,9 @@
 //! The description of a synthetic trace: a small JSON file, read and checked here, nothing more.
 
+use super::limits::MOST_POSITIONS;
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
-
-/// No trace is longer.
-const MOST_POSITIONS: usize = 1 << 24;
 
 /// Masses lie so far apart at most that every share of one, down to that of a position among all, is a number
 /// above zero: a row without any could not be divided by its total.

@@ -13,6 +13,7 @@ mod bad_traces;
 mod commands;
 mod common;
 mod contract;
+mod declared_sizes;
 mod interrupted;
 mod memory;
 mod memory_command;

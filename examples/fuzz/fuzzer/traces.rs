@@ -215,9 +215,8 @@ fn check_bounds(outcome: &Outcome, lanes: &[LanePlan]) -> Result<(), Problem> {
 
 fn analyze_some(source: &dyn Source, _: &Path, random: &mut Random) -> Result<(), Problem> {
     if random.one_in(4) {
-        let options = Options { bad_rows: BadRows::Skip, ..Options::default() };
         let caches: Vec<CachePlan> = caches_of(source.info())?;
-        analyze(source, &caches, &options, None, &|_| ())?;
+        analyze(source, &caches, BadRows::Skip, &|_| ())?;
     }
     Ok(())
 }

@@ -1,8 +1,9 @@
 //! The header of any safetensors file: names, shapes and places of tensors. Touches no tensor data, and does
 //! not know what tensors mean.
 
-use super::names;
+use super::{lists, names};
 use crate::error::{Error, Result};
+use crate::trace::limits::{MOST_DIMENSIONS, cut, quoted};
 use crate::trace::storage::SharedFile;
 use safetensors::tensor::{Dtype, Metadata};
 use std::collections::BTreeMap;
@@ -38,11 +39,17 @@ pub(super) fn read_header(path: &Path) -> Result<RawHeader> {
     let file = SharedFile::open(path)?;
     let file_len = file.len().map_err(|error| Error::io(path, error))?;
     let bytes = read_header_bytes(&mut file.reader(0), file_len, path)?;
+    let dimensions = lists::longest(&bytes);
+    if dimensions > MOST_DIMENSIONS {
+        let problem = format!("a shape of {dimensions} dimensions: no array has more than {MOST_DIMENSIONS}");
+        return Err(Error::data(&name, problem));
+    }
     if let Some(twice) = names::twice(&bytes) {
-        return Err(Error::data(&name, format!("two tensors are named {twice:?}: give each a name of its own")));
+        let problem = format!("two tensors are named {}: give each a name of its own", quoted(&twice));
+        return Err(Error::data(&name, problem));
     }
     let metadata: Metadata = serde_json::from_slice(&bytes)
-        .map_err(|error| Error::data(&name, format!("not a sound safetensors header: {error}")))?;
+        .map_err(|error| Error::data(&name, format!("not a sound safetensors header: {}", cut(&error.to_string()))))?;
     let data_start = 8 + bytes.len() as u64;
     check_length(&name, file_len, data_start + metadata.data_len() as u64)?;
     Ok(raw_header(name, metadata, data_start, file))

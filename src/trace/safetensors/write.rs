@@ -3,13 +3,14 @@
 use super::header::{FIRST_POSITION, PREFIX};
 use crate::error::{Error, Result};
 use crate::trace::{Row, RowBlock, RowSums, Source, TraceInfo, refuse_weights};
+use crate::word::Word;
 use half::{bf16, f16};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::io::Write;
 
 /// How weights are stored in a native file.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StoredType {
     /// Four bytes a weight: exact.
     F32,
@@ -17,6 +18,14 @@ pub enum StoredType {
     F16,
     /// Two bytes, rounded to nearest: 8 bits of precision, the range of f32.
     Bf16,
+}
+
+impl Word for StoredType {
+    const WORDS: &'static [(StoredType, &'static str, &'static str)] = &[
+        (StoredType::F32, "f32", "four bytes a weight: exact"),
+        (StoredType::F16, "f16", "two bytes, rounded to nearest: 11 bits of precision"),
+        (StoredType::Bf16, "bf16", "two bytes, rounded to nearest: 8 bits of precision, the range of f32"),
+    ];
 }
 
 impl StoredType {
@@ -53,7 +62,7 @@ impl StoredType {
 /// Rows read at a time.
 const ROWS: usize = 64;
 
-/// Writes every stream of `source` to `out`; `progress` is told of rows as they are written.
+/// Writes every stream of `source` to `out`; `progress` is told of weights as they are written.
 ///
 /// # Errors
 /// When the source cannot be read, holds a step without information (packed rows have no place for
@@ -82,7 +91,7 @@ pub fn write(
                 stored.append(row.weights, &mut bytes);
             }
             out.write_all(&bytes)?;
-            progress(block.len() as u64);
+            progress(block.weights() as u64);
             block.clear();
         }
         source.keep_sums(stream, &sums);

@@ -3,15 +3,16 @@
 use super::array::Array;
 use super::frame::Frame;
 use super::layout::{Layout, layout};
-use super::positions::check_positions;
 use super::read::RowPlace;
 use super::report::Report;
 use super::source::{SquareTrace, Stream};
 use super::{names, padding, positions, probe, row_order, self_kind};
 use crate::error::{Error, Result};
+use crate::trace::limits::check_positions;
 use crate::trace::options::ReadOptions;
 use crate::trace::storage::Storage;
 use crate::trace::{Head, Metadata, ModelFacts, SelfAttention, Source, StreamInfo, StreamLabel, TraceInfo};
+use crate::word::Word;
 use std::sync::Arc;
 
 /// The arrays of a file, and what else it says.
