@@ -34,7 +34,7 @@ fn head(info: &TraceInfo, analysis: &Analysis) -> String {
 }
 
 fn persistence(info: &TraceInfo, analysis: &Analysis) -> String {
-    let half = info.positions / 2;
+    let half = info.reached() / 2;
     let of_streams = analysis.streams.iter().map(|stream| (&stream.label, &stream.persistence));
     let of_layers = analysis.layers.iter().map(|layer| (&layer.label, &layer.persistence));
     let row = |label: &StreamLabel, overlap: &Overlap| {
