@@ -1,7 +1,7 @@
 //! `kvsim convert`: any trace as a native file.
 
 use super::notes;
-use super::output::Output;
+use super::output::{Output, refuse_overlap};
 use super::progress::Progress;
 use super::read_args::ReadArgs;
 use anyhow::Result;
@@ -44,6 +44,7 @@ pub struct ConvertArgs {
 
 impl ConvertArgs {
     pub fn run(&self) -> Result<ExitCode> {
+        refuse_overlap(&[&self.trace], &[&self.output])?;
         let mut output = Output::open(Some(&self.output))?;
         let source = formats::open(&self.trace, &self.read.options())?;
         let info = source.info();

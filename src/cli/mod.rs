@@ -15,6 +15,7 @@ mod policies;
 mod progress;
 mod read_args;
 mod replay;
+mod report_args;
 mod streams;
 mod table;
 mod timing;

@@ -1,5 +1,6 @@
 //! What a user should know besides the report: on standard error, unless silence was asked for.
 
+use kvsim::text::plain;
 use std::io::Write;
 
 /// Something was understood or done in a way that could surprise.
@@ -12,13 +13,21 @@ pub fn warn(quiet: bool, trace: &str, warnings: &[String]) {
     say(quiet, "warning", trace, warnings);
 }
 
-fn say(quiet: bool, kind: &str, trace: &str, texts: &[String]) {
+/// Something about the report itself.
+pub fn remark(quiet: bool, text: &str) {
     if !quiet {
-        texts.iter().for_each(|text| to_stderr(&format!("{kind}: {trace}: {text}\n")));
+        to_stderr("note", text);
     }
 }
 
-/// Writes to standard error; where that fails, there is nobody left to tell.
-pub fn to_stderr(text: &str) {
-    let _ = std::io::stderr().write_all(text.as_bytes());
+fn say(quiet: bool, kind: &str, trace: &str, texts: &[String]) {
+    if !quiet {
+        texts.iter().for_each(|text| to_stderr(kind, &format!("{trace}: {text}")));
+    }
+}
+
+/// Writes one line to standard error, fit to print whatever it quotes; where that fails, there is no other
+/// place to report it.
+pub fn to_stderr(kind: &str, text: &str) {
+    let _ = writeln!(std::io::stderr(), "{kind}: {}", plain(text));
 }

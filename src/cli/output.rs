@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use kvsim::error::Error;
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -35,11 +35,8 @@ impl Output {
     /// When the file could not be written.
     pub fn open(path: Option<&Path>) -> Result<Output> {
         let target = match path {
-            // Opened anew, the device would be replaced by a file where it leads to one.
-            Some(path) if path == Path::new("/dev/stdout") || path == Path::new("-") => {
-                Target::Stdout(BufWriter::new(std::io::stdout()))
-            }
             None => Target::Stdout(BufWriter::new(std::io::stdout())),
+            Some(path) if is_stdout(path) => Target::Stdout(BufWriter::new(std::io::stdout())),
             Some(path) => open_file(path).with_context(|| format!("cannot write {:?}", path.display()))?,
         };
         Ok(Output { target })
@@ -97,6 +94,12 @@ pub fn print(text: &str) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Whether a name stands for standard output. Opened anew, the device would be replaced by a file where it
+/// leads to one.
+pub fn is_stdout(path: &Path) -> bool {
+    path == Path::new("/dev/stdout") || path == Path::new("-")
+}
+
 /// Refuses outputs that are the same file as an input or as another output.
 ///
 /// # Errors
@@ -106,8 +109,9 @@ pub fn refuse_overlap(inputs: &[&OsStr], outputs: &[&Path]) -> std::result::Resu
         let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
         path.canonicalize().ok().or_else(|| Some(folder.canonicalize().ok()?.join(path.file_name()?)))
     };
-    let mut taken: Vec<PathBuf> = inputs.iter().filter_map(|input| real(Path::new(input))).collect();
-    for output in outputs {
+    let is_file = |path: &&Path| !is_stdout(path);
+    let mut taken: Vec<PathBuf> = inputs.iter().map(Path::new).filter(is_file).filter_map(real).collect();
+    for output in outputs.iter().copied().filter(is_file) {
         let Some(place) = real(output).filter(|place| !place.exists() || place.is_file()) else { continue };
         if taken.contains(&place) {
             let problem = "it is read or written by the same command: choose another name for the output";
@@ -133,19 +137,34 @@ fn cannot_write(path: &Path) -> String {
 }
 
 fn open_file(path: &Path) -> std::io::Result<Target> {
-    // A link keeps pointing where it does: what it points at is replaced.
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let path = behind_links(path)?;
     match std::fs::metadata(&path) {
         Ok(found) if found.is_dir() => Err(std::io::Error::other("it is a directory")),
         Ok(found) if !found.is_file() => {
             let file = BufWriter::new(File::options().write(true).open(&path)?);
             Ok(Target::Direct { file, path })
         }
-        _ => open_beside(path),
+        found => open_beside(path, found.ok().map(|found| found.permissions())),
     }
 }
 
-fn open_beside(path: PathBuf) -> std::io::Result<Target> {
+/// Links followed at most, as many as Linux follows.
+const MOST_LINKS: usize = 40;
+
+/// The file that a link leads to, which is replaced and the link kept; it need not be there yet.
+fn behind_links(path: &Path) -> std::io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        match std::fs::read_link(&path) {
+            Ok(target) => path = path.parent().unwrap_or(Path::new("")).join(target),
+            Err(_) => return Ok(path),
+        }
+    }
+    Err(std::io::Error::other("it is a link that leads in a circle"))
+}
+
+/// A new file takes the place of the old one with its permissions.
+fn open_beside(path: PathBuf, permissions: Option<Permissions>) -> std::io::Result<Target> {
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
@@ -156,9 +175,12 @@ fn open_beside(path: PathBuf) -> std::io::Result<Target> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
+        builder.permissions(permissions.clone().unwrap_or(Permissions::from_mode(0o666)));
     }
     let file = builder.tempfile_in(folder)?;
+    if let Some(permissions) = permissions {
+        file.as_file().set_permissions(permissions)?;
+    }
     Ok(Target::Whole { file: Box::new(BufWriter::with_capacity(1 << 16, file)), path })
 }
 

@@ -8,9 +8,10 @@ use super::parameters::ParameterArgs;
 use super::plan::{Budget, LaneRequest, policies_named};
 use super::progress::Progress;
 use super::read_args::ReadArgs;
+use super::report_args::ReportArgs;
 use super::streams::StreamArgs;
 use super::timing::Timing;
-use super::{list, notes};
+use super::{list, notes, report_args};
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use job::{Job, rows_of, weights_of};
@@ -18,12 +19,11 @@ use kvsim::error::Error;
 use kvsim::replay::{
     BadRows, DEFAULT_HEAVY_HITTERS, DEFAULT_MAX_MEMORY, LayerBudgets, Options, Outcome, ViewKind, replay,
 };
-use kvsim::report::format::{self, FORMATS, OutputFormat};
-use kvsim::report::line::{By, Line, Replayed};
+use kvsim::report::replayed::{By, Replayed};
+use kvsim::report::results::Results;
 use kvsim::report::steps::StepWriter;
 use kvsim::trace::spec::DEFAULT_TRACE;
 use std::ffi::{OsStr, OsString};
-use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -124,13 +124,12 @@ pub struct ReplayArgs {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     per_step: Option<PathBuf>,
 
-    /// Output format [default: table on a terminal, csv elsewhere]
-    #[arg(short, long, value_name = "FORMAT", value_parser = FORMATS.iter().map(|format| format.name).collect::<Vec<_>>(), help_heading = "Output")]
-    format: Option<String>,
+    #[command(flatten)]
+    report: ReportArgs,
 
-    /// Write the report to a file, which appears whole or not at all
-    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
-    output: Option<PathBuf>,
+    /// Show the raw sums too, in a table for people; csv and json always have them
+    #[arg(long, help_heading = "Output")]
+    sums: bool,
 
     /// Say on standard error where the time went
     #[arg(long, help_heading = "Output")]
@@ -155,19 +154,20 @@ impl ReplayArgs {
     pub fn run(&self) -> Result<ExitCode> {
         let request = self.request()?;
         let layer_budgets = LayerBudgets::parse(&self.layer_budget)?;
-        let format = self.output_format();
-        let inputs: Vec<&OsStr> = self.traces.iter().map(OsString::as_os_str).collect();
-        let outputs: Vec<&Path> = self.output.iter().chain(&self.per_step).map(PathBuf::as_path).collect();
+        let format = self.report.format(if self.report.on_terminal() { "table" } else { "csv" })?;
+        let inputs: Vec<&OsStr> = self.traces.iter().chain([&self.layer_budget]).map(OsString::as_os_str).collect();
+        let outputs: Vec<&Path> = self.report.file().into_iter().chain(self.per_step.as_deref()).collect();
         refuse_overlap(&inputs, &outputs)?;
-        let mut output = Output::open(self.output.as_deref())?;
+        let mut output = self.report.open()?;
         let steps = self.open_steps()?;
         let jobs = self.jobs(&request, &layer_budgets)?;
         let timing = Timing::start();
         let outcomes = self.replay(&jobs, &timing, steps.as_ref())?;
         let replayed = Instant::now();
-        let lines: Vec<Line<'_>> =
-            jobs.iter().zip(&outcomes).flat_map(|(job, outcomes)| self.lines(job, outcomes)).collect();
-        output.write_all((format.write)(&lines).as_bytes())?;
+        let mut results = Results::default();
+        jobs.iter().zip(&outcomes).for_each(|(job, outcomes)| results.join(self.results(job, outcomes)));
+        let written = format.write(&results, self.report.look(format, self.sums));
+        report_args::write(&written, &mut output, self.quiet)?;
         if let Some(steps) = steps {
             steps.into_inner().expect("no thread panicked").finish()?.finish()?;
         }
@@ -175,7 +175,7 @@ impl ReplayArgs {
         if self.timing {
             let lanes = jobs.iter().map(|job| job.lanes.len()).max().unwrap_or(0);
             let (rows, weights) = (rows_of(&jobs), weights_of(&jobs));
-            notes::to_stderr(&timing.report(rows, weights, lanes, replayed.elapsed()));
+            timing.report(rows, weights, lanes, replayed.elapsed());
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -240,28 +240,17 @@ impl ReplayArgs {
         }
     }
 
-    fn output_format(&self) -> &'static OutputFormat {
-        let terminal = self.output.is_none() && std::io::stdout().is_terminal();
-        let name = self.format.as_deref().unwrap_or(if terminal { "table" } else { "csv" });
-        format::find(name).expect("the parser admits known formats only")
-    }
-
     fn open_steps(&self) -> Result<Option<Mutex<StepWriter<Output>>>> {
         let Some(path) = &self.per_step else { return Ok(None) };
         let writer = StepWriter::new(Output::open(Some(path))?).context("cannot write the steps")?;
         Ok(Some(Mutex::new(writer)))
     }
 
-    fn lines<'a>(&self, job: &'a Job, outcomes: &'a [Outcome]) -> Vec<Line<'a>> {
-        let info = job.source.info();
+    fn results(&self, job: &Job, outcomes: &[Outcome]) -> Results {
         let replayed = Replayed {
-            trace: &info.name,
-            positions: info.positions,
+            identity: &job.identity(self),
             lanes: &job.lanes,
-            heavy_hitters: self.heavy_hitters,
-            view: self.view.word(),
-            prompt: if job.options.block_prompt > info.first_position { "block" } else { "stream" },
-            layer_shape: &job.layer_shape,
+            layer_budgets: &job.options.layer_budgets,
             outcomes,
         };
         match self.by {

@@ -71,6 +71,29 @@ impl StreamArgs {
         Ok(caches)
     }
 
+    /// The caches that the whole trace would make, by label.
+    pub fn available(&self, info: &TraceInfo) -> Vec<StreamLabel> {
+        let whole = StreamArgs { layers: Vec::new(), heads: Vec::new(), ..self.clone() };
+        match whole.select(info) {
+            Ok(caches) => caches.into_iter().map(|cache| cache.label).collect(),
+            // A layer that was not chosen may have heads that cannot share caches: then it counts as it is.
+            Err(_) => info.streams.iter().map(|stream| stream.label.clone()).collect(),
+        }
+    }
+
+    /// How query heads share caches, as reports say it.
+    pub fn kv_heads(&self) -> String {
+        match self.kv_heads {
+            Some(KvHeads::Count(count)) => count.to_string(),
+            Some(KvHeads::Off) | None => "off".to_owned(),
+        }
+    }
+
+    /// Whether positions that have left their layer's window leave the cache.
+    pub fn expiry(&self) -> bool {
+        !self.keep_expired
+    }
+
     /// What a user may have meant to say.
     pub fn hints(&self, info: &TraceInfo) -> Vec<String> {
         let single = info.metadata.get("group").is_some_and(|group| group == "none");

@@ -98,7 +98,7 @@ impl Tally {
             "steps" => self.steps,
             "skipped_rows" => self.skipped_rows,
             "prompt_steps" => self.prompt_steps,
-            "rows" => self.rows,
+            "rows_measured" => self.rows,
             "rows_full" => self.rows_full,
             "heavy_hits" => self.heavy_hits,
             "heavy_possible" => self.heavy_possible,

@@ -6,6 +6,7 @@ use crate::cli::plan::{LaneRequest, Lanes};
 use kvsim::error::Error;
 use kvsim::position::Position;
 use kvsim::replay::{CachePlan, LanePlan, Options};
+use kvsim::report::identity::Identity;
 use kvsim::trace::{Source, TraceInfo, formats};
 use std::ffi::OsStr;
 
@@ -96,6 +97,28 @@ fn rows_read(info: &TraceInfo, caches: &[CachePlan], options: &Options) -> impl 
 impl Job {
     fn rows_read(&self) -> impl Iterator<Item = u64> {
         rows_read(self.source.info(), &self.caches, &self.options).map(|rows| rows as u64)
+    }
+}
+
+impl Job {
+    /// What was replayed, and how.
+    pub fn identity(&self, args: &ReplayArgs) -> Identity {
+        let info = self.source.info();
+        let is_block = self.options.block_prompt > info.first_position;
+        Identity {
+            start: args.read.options().start.unwrap_or(0),
+            normalize: if args.read.options().normalize.is_some() { "rows" } else { "off" },
+            rows: self.rows_read().max().unwrap_or(0) as usize,
+            available: args.streams.available(info),
+            kv_heads: args.streams.kv_heads(),
+            prompt: if is_block { "block" } else { "stream" },
+            prompt_len: is_block.then(|| self.options.block_prompt.index()),
+            view: self.options.view.word(),
+            expiry: args.streams.expiry(),
+            heavy_hitters: self.options.heavy_hitters,
+            layer_shape: self.layer_shape.clone(),
+            ..Identity::of_trace(info)
+        }
     }
 }
 
