@@ -21,9 +21,7 @@ fn main() -> ExitCode {
 fn print(answer: &clap::Error) -> ExitCode {
     let printed = answer.print().and_then(|()| std::io::stdout().flush());
     match printed {
-        Err(error) if !answer.use_stderr() => {
-            fail(&anyhow::Error::new(error).context("cannot write standard output"))
-        }
+        Err(error) if !answer.use_stderr() => fail(&anyhow::Error::new(error).context("cannot write standard output")),
         _ => ExitCode::from(u8::try_from(answer.exit_code()).unwrap_or(2)),
     }
 }

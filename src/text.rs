@@ -20,7 +20,8 @@ pub fn plain(text: &str) -> Cow<'_, str> {
 }
 
 fn is_unprintable(letter: char) -> bool {
-    let turns_or_breaks = matches!(letter, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let turns_or_breaks =
+        matches!(letter, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     letter.is_control() || turns_or_breaks
 }
 

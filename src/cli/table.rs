@@ -107,7 +107,7 @@ impl TableArgs {
             Writer::Programs(_) => format.write(&pivot.results(), look),
             Writer::People(write) => {
                 let mut table = pivot.table();
-                let left_out = look.width.map_or(Vec::new(), |width| table.fit(width, pivot.keys()));
+                let left_out = look.width.map_or(Vec::new(), |width| table.fit(width, &pivot.spare()));
                 Written { text: write(&table), left_out }
             }
         })

@@ -4,7 +4,8 @@ use super::results::{Line, Results};
 use super::schema::Role;
 
 /// Refuses lines that differ in what was replayed or how it was measured, where none of the columns shown
-/// says so. A key that a file does not have is not known there, and taken to agree.
+/// says so. A key that a file does not have is not known there, and taken to agree; a trace may have two
+/// names where its content is the same.
 ///
 /// # Errors
 /// Names the keys that differ and their values.
@@ -15,8 +16,12 @@ pub(super) fn check(results: &Results, lines: &[&Line], shown: &[usize]) -> Resu
     for group in alike(lines, &titles) {
         let known = |at: usize| -> Vec<&Line> { group.iter().copied().filter(|line| !line[at].is_blank()).collect() };
         let values = |at: usize| results.values(at, &known(at));
+        let same_content =
+            results.find("content").is_some_and(|at| known(at).len() == group.len() && values(at).len() == 1);
+        let matters = |at: &&usize| !(same_content && results.columns()[**at].name == "trace");
         let differing: Vec<(&str, Vec<String>)> = hidden
             .iter()
+            .filter(matters)
             .map(|at| (&*results.columns()[*at].name, values(*at)))
             .filter(|(_, values)| values.len() > 1)
             .collect();

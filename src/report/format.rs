@@ -105,8 +105,8 @@ impl OutputFormat {
         match self.writer {
             Writer::Programs(write) => Written { text: write(results), left_out: Vec::new() },
             Writer::People(write) => {
-                let (mut table, keys) = for_people(results, look.sums);
-                let left_out = look.width.map_or(Vec::new(), |width| table.fit(width, keys));
+                let (mut table, spare) = for_people(results, look.sums);
+                let left_out = look.width.map_or(Vec::new(), |width| table.fit(width, &spare));
                 Written { text: write(&table), left_out }
             }
         }

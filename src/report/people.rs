@@ -13,12 +13,16 @@ pub const DECIMALS: usize = 6;
 /// Keys that are shown whenever lines differ in them; other keys only where these tell too little.
 const FIRST: [&str; 3] = ["trace", "layer", "head"];
 
+/// Keys that are always shown.
+const LANE: [&str; 2] = ["policy", "budget"];
+
 /// Figures without better or worse that are shown all the same.
 const DESCRIBING: [&str; 2] = ["mean_kept", "peak_kept"];
 
-/// The table for people, and how many of its columns are keys. `sums` adds whatever else was counted.
-pub(super) fn for_people(results: &Results, sums: bool) -> (TextTable, usize) {
-    let mut shown = keys(results);
+/// The table for people, and which of its columns can be spared, those to go first first: keys that tell
+/// no lines apart, then figures from the last on. `sums` adds whatever else was counted.
+pub(super) fn for_people(results: &Results, sums: bool) -> (TextTable, Vec<usize>) {
+    let (mut shown, spare_keys) = keys(results);
     let keys = shown.len();
     let figures = |wanted: fn(&Column) -> bool| {
         let of_kind = move |at: &usize| wanted(&results.columns()[*at]) && !is_blank(results, *at);
@@ -28,7 +32,9 @@ pub(super) fn for_people(results: &Results, sums: bool) -> (TextTable, usize) {
     if sums {
         shown.extend(figures(|column| !column.is_key() && !is_read(column)));
     }
-    (table(results, &shown), keys)
+    let spare_keys = (0..keys).rev().filter(|at| spare_keys.contains(&shown[*at]));
+    let spare = spare_keys.chain((keys + 1..shown.len()).rev()).collect();
+    (table(results, &shown), spare)
 }
 
 fn is_read(column: &Column) -> bool {
@@ -43,30 +49,36 @@ fn varies(results: &Results, column: usize) -> bool {
     results.lines().windows(2).any(|pair| pair[0][column] != pair[1][column])
 }
 
-/// Policy, budget and what else lines differ in.
-fn keys(results: &Results) -> Vec<usize> {
-    let mut shown: Vec<usize> = Vec::new();
+/// Policy, budget and what else lines differ in, and which of these tell no lines apart.
+fn keys(results: &Results) -> (Vec<usize>, Vec<usize>) {
+    let (mut shown, mut spare) = (Vec::new(), Vec::new());
     for (at, column) in results.columns().iter().enumerate().filter(|(_, column)| column.is_key()) {
-        let name = &*column.name;
-        let is_shown = match column.role {
-            _ if ["policy", "budget"].contains(&name) => true,
-            Role::Lane | Role::Unknown => varies(results, at),
-            _ if FIRST.contains(&name) => varies(results, at),
-            _ => varies(results, at) && tells_apart(results, at),
-        };
-        if is_shown {
+        let always = LANE.contains(&&*column.name);
+        if !always && !varies(results, at) {
+            continue;
+        }
+        let needed = always
+            || FIRST.contains(&&*column.name)
+            || match column.role {
+                Role::Lane => tells_apart(results, at, &[&FIRST[..], &LANE].concat()),
+                _ => tells_apart(results, at, &FIRST),
+            };
+        if needed || column.role != Role::Replayed {
             shown.push(at);
         }
+        if !needed {
+            spare.push(at);
+        }
     }
-    shown
+    (shown, spare)
 }
 
-/// Whether a key differs between lines that trace, layer and head do not tell apart.
-fn tells_apart(results: &Results, key: usize) -> bool {
-    let first: Vec<usize> = FIRST.iter().filter_map(|name| results.find(name)).collect();
+/// Whether a key differs between lines that other columns do not tell apart.
+fn tells_apart(results: &Results, key: usize, others: &[&str]) -> bool {
+    let others: Vec<usize> = others.iter().filter_map(|name| results.find(name)).collect();
     let mut known: BTreeMap<String, &Cell> = BTreeMap::new();
     results.lines().iter().any(|line| {
-        let place = first.iter().map(|at| line[*at].exact() + "\n").collect();
+        let place = others.iter().map(|at| line[*at].exact() + "\n").collect();
         *known.entry(place).or_insert(&line[key]) != &line[key]
     })
 }

@@ -89,9 +89,7 @@ impl<'a> Pivot<'a> {
     fn check_numbers(&self, line: &Line) -> Result<(), String> {
         match self.values.iter().find(|at| matches!(line[**at], Cell::Text(_))) {
             None => Ok(()),
-            Some(at) => {
-                Err(format!("{} is {:?}, not a number", self.results.columns()[*at].name, line[*at].exact()))
-            }
+            Some(at) => Err(format!("{} is {:?}, not a number", self.results.columns()[*at].name, line[*at].exact())),
         }
     }
 
@@ -135,8 +133,13 @@ impl<'a> Pivot<'a> {
     }
 
     /// Number of columns that hold row titles.
-    pub fn keys(&self) -> usize {
+    fn keys(&self) -> usize {
         self.plan.rows.len()
+    }
+
+    /// The columns of the table that can be spared, those to go first first: figures from the last on.
+    pub fn spare(&self) -> Vec<usize> {
+        (self.keys() + 1..self.keys() + self.column_titles.len()).rev().collect()
     }
 
     /// The table as people read it.
@@ -201,7 +204,8 @@ impl<'a> Pivot<'a> {
     }
 
     fn figures(&self, cell: impl Fn(usize, usize) -> Cell) -> Vec<Cell> {
-        let places = (0..self.column_titles.len()).flat_map(|column| (0..self.values.len()).map(move |at| (column, at)));
+        let places =
+            (0..self.column_titles.len()).flat_map(|column| (0..self.values.len()).map(move |at| (column, at)));
         places.map(|(column, value)| cell(column, value)).collect()
     }
 
@@ -230,7 +234,8 @@ impl<'a> Pivot<'a> {
 
     /// Whether two rows differ in policy and parameters only, so that one can be better.
     fn are_alike(&self, a: usize, b: usize) -> bool {
-        let is_of_policy = |name: &str| self.results.find(name).is_some_and(|at| self.results.columns()[at].is_of_policy());
+        let is_of_policy =
+            |name: &str| self.results.find(name).is_some_and(|at| self.results.columns()[at].is_of_policy());
         let titles = self.plan.rows.iter().zip(self.row_titles[a].iter().zip(&self.row_titles[b]));
         titles.filter(|(name, _)| !is_of_policy(name)).all(|(_, (a, b))| a == b)
     }

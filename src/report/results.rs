@@ -111,13 +111,13 @@ impl Results {
     /// # Errors
     /// When a column is missing, or no line is left: names the values that there are.
     pub fn filter(&mut self, filters: &[(String, String)]) -> Result<(), String> {
-        for (name, wanted) in filters {
+        for (index, (name, wanted)) in filters.iter().enumerate() {
             let at = self.column(name)?;
             let value = Cell::read(wanted, self.columns[at].kind).unwrap_or_else(|_| Cell::text(wanted));
             let values = self.values(at, &self.lines.iter().collect::<Vec<_>>());
             self.lines.retain(|line| line[at] == value);
             if self.lines.is_empty() {
-                let others = if filters.len() > 1 { " with the filters before it" } else { "" };
+                let others = if index > 0 { " with the filters before it" } else { "" };
                 return Err(format!("no line has {name}={wanted}{others}; {name} is {}", values.join(", ")));
             }
         }

@@ -86,6 +86,9 @@ const READ_FIRST: &[&str] = &[
     "broken_row_rate",
     "heavy_recall",
     "pivotal_hit_rate",
+    "recovery_oracle",
+    "recovery_optimal",
+    "mean_kept",
 ];
 
 /// Every column, in the order of reports: keys, parameters, figures, sums.
@@ -93,7 +96,7 @@ pub fn columns() -> Vec<Column> {
     let parameters = PARAMETERS.iter().map(|parameter| of_parameter(parameter));
     let sums = METERS.iter().flat_map(|meter| meter.sums).map(of_sum);
     let keys = KEYS.iter().cloned().chain(parameters);
-    keys.chain(figures()).chain(DERIVED.iter().cloned()).chain(sums).chain([LAYER_BUDGET_SUM]).collect()
+    keys.chain(figures()).chain(sums).chain([LAYER_BUDGET_SUM]).collect()
 }
 
 /// The column with this name, if this version knows it.
@@ -102,7 +105,8 @@ pub fn find(name: &str) -> Option<Column> {
 }
 
 fn figures() -> Vec<Column> {
-    let mut figures: Vec<Column> = METERS.iter().flat_map(|meter| meter.figures).map(of_figure).collect();
+    let of_meters = METERS.iter().flat_map(|meter| meter.figures).map(of_figure);
+    let mut figures: Vec<Column> = of_meters.chain(DERIVED.iter().cloned()).collect();
     let place = |column: &Column| READ_FIRST.iter().position(|name| column.name == *name);
     figures.sort_by_key(|column| place(column).unwrap_or(READ_FIRST.len()));
     figures

@@ -2,6 +2,7 @@
 
 use crate::policy::parameter::PARAMETERS;
 use crate::replay::{CachePlan, LanePlan, StepRecord};
+use crate::text;
 use std::io::Write;
 
 /// Writes step records as CSV.
@@ -57,8 +58,13 @@ impl<W: Write> StepWriter<W> {
     fn write_one(&mut self, trace: &str, cache: &CachePlan, lane: &LanePlan, record: &StepRecord) -> csv::Result<()> {
         let label = &cache.label;
         let budget = lane.budget.map_or(String::new(), |budget| budget.to_string());
-        let keys =
-            [trace.to_owned(), label.layer.to_string(), label.head.to_string(), lane.entry.name.to_owned(), budget];
+        let keys = [
+            text::csv(trace).into_owned(),
+            label.layer.to_string(),
+            text::csv(&label.head.to_string()).into_owned(),
+            lane.entry.name.to_owned(),
+            budget,
+        ];
         let value = |parameter: &&_| lane.values.get(parameter).map_or(String::new(), |value| value.to_string());
         let parameters = PARAMETERS.iter().map(value);
         let measured =

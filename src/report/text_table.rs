@@ -36,16 +36,20 @@ impl TextTable {
         table.render(|cells| format!("| {} |\n", cells.join(" | ")), Some(rule))
     }
 
-    /// Makes the aligned table fit a width: leaves out the last columns, but for the first `keys` and
-    /// one more, then cuts the widest cells short. Returns the titles of what was left out.
-    pub fn fit(&mut self, width: usize, keys: usize) -> Vec<String> {
+    /// Makes the aligned table fit a width: leaves out columns that can be spared, in the order given,
+    /// then cuts the widest cells short. Returns the titles of what was left out.
+    pub fn fit(&mut self, width: usize, spare: &[usize]) -> Vec<String> {
         *self = self.map(|cell| text::plain(cell).into_owned());
         let widths = self.widths();
-        let fits = |columns: &usize| line_width(&widths[..*columns]) <= width || *columns <= keys + 1;
-        let columns = (0..=widths.len()).rev().find(fits).unwrap_or(0);
-        let left_out = self.header.split_off(columns);
-        self.right.truncate(columns);
-        self.rows.iter_mut().for_each(|row| row.truncate(columns));
+        let without = |count: usize| -> Vec<usize> {
+            (0..widths.len()).filter(|column| !spare[..count].contains(column)).collect()
+        };
+        let fits = |kept: &[usize]| line_width(&kept.iter().map(|column| widths[*column]).collect::<Vec<_>>()) <= width;
+        let count = (0..=spare.len()).find(|count| fits(&without(*count))).unwrap_or(spare.len());
+        let kept = without(count);
+        let left_out = (0..widths.len()).filter(|column| !kept.contains(column));
+        let left_out: Vec<String> = left_out.map(|column| self.header[column].clone()).collect();
+        self.keep(&kept);
         while self.width() > width {
             let widths = self.widths();
             let widest = (0..widths.len()).rev().max_by_key(|column| widths[*column]);
@@ -54,6 +58,13 @@ impl TextTable {
             self.cut(column, widths[column].saturating_sub(over).max(NARROWEST).max(second(&widths)));
         }
         left_out
+    }
+
+    fn keep(&mut self, columns: &[usize]) {
+        let kept = |row: &Vec<String>| columns.iter().map(|column| row[*column].clone()).collect();
+        self.header = kept(&self.header);
+        self.rows = self.rows.iter().map(kept).collect();
+        self.right = columns.iter().map(|column| self.right[*column]).collect();
     }
 
     fn width(&self) -> usize {
@@ -133,7 +144,7 @@ mod tests {
     fn a_narrow_terminal_gets_fewer_columns_and_then_shorter_cells() {
         let lines = |width| {
             let mut table = table();
-            let left_out = table.fit(width, 2);
+            let left_out = table.fit(width, &[3]);
             let text = table.aligned();
             assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
             (left_out, text)

@@ -47,7 +47,7 @@ fn a_group_retains_three_quarters_of_what_its_heads_would_keep_alone() {
     assert_eq!((alone.column("head"), alone.column("retained_mass")), ("0 1".into(), "1 1".into()));
     let group = run("1");
     assert_eq!((group.column("head"), group.column("retained_mass")), ("kv0".into(), "0.75".into()));
-    assert_eq!((group.column("steps"), group.column("rows")), ("4".into(), "8".into()));
+    assert_eq!((group.column("steps"), group.column("rows_measured")), ("4".into(), "8".into()));
     let each = run("2");
     assert_eq!((each.column("head"), each.column("retained_mass")), ("kv0 kv1".into(), "1 1".into()));
 }
@@ -111,7 +111,7 @@ fn figures_are_pooled_over_heads_while_steps_count_once() {
     let args = ["replay", &path, "--policy", "h2o,oracle", "--budget", "8", "--recent-window", "2", "--kv-heads", "2"];
     let csv = Csv::parse(&kvsim(&args).report());
     assert_eq!(csv.column("steps"), "96 96", "two layers, two caches, 24 steps");
-    assert_eq!(csv.column("rows"), "288 288", "three heads each");
+    assert_eq!(csv.column("rows_measured"), "288 288", "three heads each");
     assert_eq!(csv.column("layer_budget"), "8 8");
     assert!((csv.number(0, "row_mass") - 1.0).abs() < 1e-6);
 }
@@ -210,9 +210,9 @@ fn recorded_query_heads_lose_more_together_than_alone() {
     let (alone, together) = (run("off"), run("3"));
     for row in 0..2 {
         assert!(alone.number(row, "retained_mass") > together.number(row, "retained_mass"));
-        assert_eq!((together.text(row, "steps"), together.text(row, "rows")), ("1536", "4608"));
+        assert_eq!((together.text(row, "steps"), together.text(row, "rows_measured")), ("1536", "4608"));
     }
-    assert_eq!(alone.text(2, "rows"), together.text(2, "rows"));
+    assert_eq!(alone.text(2, "rows_measured"), together.text(2, "rows_measured"));
     let gap = alone.number(2, "retained_mass") - together.number(2, "retained_mass");
     assert!(gap.abs() < 1e-12, "the oracle looks at each head on its own");
 }
