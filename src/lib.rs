@@ -102,6 +102,7 @@ pub mod decimal;
 pub mod error;
 pub mod inspect;
 pub mod kernels;
+pub mod memory;
 pub mod meter;
 pub mod policy;
 pub mod position;

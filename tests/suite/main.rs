@@ -12,6 +12,7 @@ mod commands;
 mod common;
 mod contract;
 mod memory;
+mod memory_command;
 mod properties;
 mod recorded;
 #[path = "../reference/mod.rs"]
