@@ -1,7 +1,7 @@
 //! `kvsim convert`: any trace as a native file.
 
 use super::notes;
-use super::output::{Output, refuse_overlap};
+use super::output::{Output, refuse_overlap, written};
 use super::progress::Progress;
 use super::read_args::ReadArgs;
 use anyhow::Result;
@@ -54,7 +54,7 @@ impl ConvertArgs {
         notes::note(self.quiet, &info.name, &info.notes);
         let progress = Progress::new(info.rows(), self.quiet);
         let dtype = self.dtype.unwrap_or_else(|| stored_type(info, &self.read.options()));
-        write(&*source, dtype, &mut output, &|rows| progress.add(rows))?;
+        written(write(&*source, dtype, &mut output, &|rows| progress.add(rows)))?;
         output.finish()?;
         drop(progress);
         notes::warn(self.quiet, &info.name, &source.warnings());

@@ -1,6 +1,6 @@
 //! `kvsim generate`: a synthetic trace as a native file.
 
-use super::output::{Output, refuse_overlap};
+use super::output::{Output, refuse_overlap, written};
 use super::progress::Progress;
 use anyhow::Result;
 use clap::Args;
@@ -53,7 +53,7 @@ impl GenerateArgs {
         refuse_overlap(&[self.spec.as_os_str()], &[&self.output])?;
         let mut output = Output::open(Some(&self.output))?;
         let progress = Progress::new(trace.info().rows(), self.quiet);
-        write(&trace, self.dtype, &mut output, &|rows| progress.add(rows))?;
+        written(write(&trace, self.dtype, &mut output, &|rows| progress.add(rows)))?;
         output.finish()?;
         Ok(ExitCode::SUCCESS)
     }

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result};
 use kvsim::error::Error;
+use kvsim::trace::safetensors::WriteError;
 use std::ffi::OsStr;
 use std::fs::{File, Permissions};
 use std::io::{BufWriter, Write};
@@ -81,6 +82,17 @@ impl Output {
         };
         std::io::Error::new(error.kind(), format!("cannot write {place}: {error}"))
     }
+}
+
+/// The outcome of writing a trace, an error of the output as such, so that its kind is seen.
+///
+/// # Errors
+/// As the writing of the trace.
+pub fn written(outcome: std::result::Result<(), WriteError>) -> Result<()> {
+    outcome.map_err(|error| match error {
+        WriteError::Source(error) => error.into(),
+        WriteError::Output(error) => error.into(),
+    })
 }
 
 /// Prints a whole text on standard output.

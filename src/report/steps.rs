@@ -3,7 +3,7 @@
 use crate::policy::parameter::PARAMETERS;
 use crate::replay::{CachePlan, LanePlan, StepRecord};
 use crate::text;
-use std::io::Write;
+use std::io::{self, Write};
 
 /// Writes step records as CSV.
 pub struct StepWriter<W: Write> {
@@ -15,7 +15,7 @@ impl<W: Write> StepWriter<W> {
     ///
     /// # Errors
     /// When the output refuses.
-    pub fn new(output: W) -> csv::Result<StepWriter<W>> {
+    pub fn new(output: W) -> io::Result<StepWriter<W>> {
         let mut writer = csv::Writer::from_writer(output);
         let parameters = PARAMETERS.iter().map(|parameter| parameter.column);
         let keys = ["trace", "layer", "head", "policy", "budget"];
@@ -29,7 +29,7 @@ impl<W: Write> StepWriter<W> {
             "pivotal_possible",
             "victims",
         ];
-        writer.write_record(keys.into_iter().chain(parameters).chain(figures))?;
+        writer.write_record(keys.into_iter().chain(parameters).chain(figures)).map_err(as_io)?;
         Ok(StepWriter { writer })
     }
 
@@ -43,12 +43,12 @@ impl<W: Write> StepWriter<W> {
         cache: &CachePlan,
         lanes: &[LanePlan],
         records: &[Vec<StepRecord>],
-    ) -> csv::Result<()> {
+    ) -> io::Result<()> {
         let steps = records.iter().map(Vec::len).max().unwrap_or(0);
         for step in 0..steps {
             for (lane, records) in lanes.iter().zip(records) {
                 if let Some(record) = records.get(step) {
-                    self.write_one(trace, cache, lane, record)?;
+                    self.write_one(trace, cache, lane, record).map_err(as_io)?;
                 }
             }
         }
@@ -87,7 +87,15 @@ impl<W: Write> StepWriter<W> {
     ///
     /// # Errors
     /// When the output refuses.
-    pub fn finish(self) -> std::io::Result<W> {
-        self.writer.into_inner().map_err(|error| std::io::Error::other(error.to_string()))
+    pub fn finish(self) -> io::Result<W> {
+        self.writer.into_inner().map_err(|error| io::Error::new(error.error().kind(), error.to_string()))
+    }
+}
+
+/// The error of the output behind an error of its writer: cells are text, nothing else can fail.
+fn as_io(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
     }
 }

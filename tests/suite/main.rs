@@ -2,7 +2,7 @@
 //!
 //! Figures and decisions: [`right_values`], [`scenarios`], [`recorded`], [`vectors`],
 //! [`properties`], [`contract`]. The binary: [`replay_command`], [`commands`], [`table_command`],
-//! [`bad_traces`], [`bad_requests`], [`memory`].
+//! [`results`], [`outputs`], [`bad_traces`], [`bad_requests`], [`memory`].
 
 mod agree;
 mod as_reference;
@@ -13,11 +13,13 @@ mod common;
 mod contract;
 mod memory;
 mod memory_command;
+mod outputs;
 mod properties;
 mod recorded;
 #[path = "../reference/mod.rs"]
 mod reference;
 mod replay_command;
+mod results;
 mod right_values;
 mod scenarios;
 mod table_command;

@@ -7,6 +7,7 @@ use crate::cli::timing::Timing;
 use kvsim::error::Error;
 use kvsim::replay::{CachePlan, ExcessMass, Observer, Stage, StepRecord};
 use kvsim::report::steps::StepWriter;
+use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -58,8 +59,6 @@ impl Observer for Watcher<'_> {
         let Some(steps) = self.steps else { return Ok(()) };
         let mut writer = steps.lock().expect("no thread panicked");
         let trace = &self.job.source.info().name;
-        writer
-            .write(trace, cache, &self.job.lanes, records)
-            .map_err(|error| Error::data("step report", format!("cannot be written: {error}")))
+        writer.write(trace, cache, &self.job.lanes, records).map_err(|error| Error::io(Path::new("step report"), error))
     }
 }
