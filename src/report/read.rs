@@ -24,7 +24,7 @@ pub fn read(bytes: &[u8]) -> Result<Results, String> {
         Some(_) => read_csv(text)?,
     };
     check_known(&results)?;
-    if results.find("version").is_none() {
+    if SINCE_0_2.iter().all(|name| results.find(name).is_none()) {
         update(&mut results);
     }
     Ok(results)
@@ -42,11 +42,15 @@ fn check_known(results: &Results) -> Result<(), String> {
     if known { Ok(()) } else { Err(format!("none of its columns is one of a result: there are {}", names())) }
 }
 
-/// Version 0.1.0 did not say its version, called `rows_measured` `rows`, and the weakest stream `3.10`.
+/// Columns that version 0.1.0 did not have; a file with any of them is newer.
+const SINCE_0_2: &[&str] =
+    &["version", "kv_heads", "caches", "rows_total", "positions", "expiry", "rows_measured", "layer_budget_sum"];
+
+/// Version 0.1.0 called `rows_measured` `rows`, and the weakest stream `3.10`.
 fn update(results: &mut Results) {
     results.rename("rows", "rows_measured");
     results.change("worst_stream", |cell| match cell {
-        Cell::Text(stream) => Cell::text(&stream.replacen('.', "/", 1)),
+        Cell::Text(stream) if !stream.contains('/') => Cell::text(&stream.replacen('.', "/", 1)),
         other => other.clone(),
     });
 }
