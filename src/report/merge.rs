@@ -57,7 +57,7 @@ impl Results {
                 Merge::Add => sum(cells()),
                 Merge::Least => extreme(cells(), f64::min),
                 Merge::Most => extreme(cells(), f64::max),
-                Merge::Derived | Merge::Weakest => Cell::Blank,
+                Merge::Whole | Merge::Derived | Merge::Weakest => Cell::Blank,
             }
         };
         let mut line: Line = self.columns().iter().enumerate().map(cell).collect();

@@ -44,7 +44,7 @@ fn check_known(results: &Results) -> Result<(), String> {
 
 /// Columns that version 0.1.0 did not have; a file with any of them is newer.
 const SINCE_0_2: &[&str] =
-    &["version", "kv_heads", "caches", "rows_total", "positions", "expiry", "rows_measured", "layer_budget_sum"];
+    &["version", "kv_heads", "caches", "rows_total", "positions", "expiry", "rows_measured", "budget_sum"];
 
 /// Version 0.1.0 called `rows_measured` `rows`, and the weakest stream `3.10`.
 fn update(results: &mut Results) {

@@ -4,9 +4,9 @@ use super::cell::Cell;
 use super::identity::{Identity, label, pair, part};
 use super::results::Results;
 use super::schema::{self, Column};
-use crate::meter::{METERS, Number};
+use crate::meter::{METERS, Number, Tally};
 use crate::policy::parameter::{PARAMETERS, Parameter, Value};
-use crate::replay::{CachePlan, LanePlan, LayerBudgets, Outcome, Tally};
+use crate::replay::{LanePlan, Outcome};
 use crate::trace::{Head, StreamLabel};
 use std::collections::BTreeMap;
 
@@ -26,8 +26,6 @@ pub struct Replayed<'a> {
     pub identity: &'a Identity,
     /// The lanes, in the order of the tallies.
     pub lanes: &'a [LanePlan],
-    /// How budgets were dealt out to layers.
-    pub layer_budgets: &'a LayerBudgets,
     /// What came out.
     pub outcomes: &'a [Outcome],
 }
@@ -93,12 +91,11 @@ enum Source {
     Caches,
     Policy,
     Budget,
-    BudgetSum,
     WorstMass,
     WorstStream,
     Parameter(&'static Parameter),
-    /// A sum of a meter, and whether it means something for a bound that keeps no set.
-    Sum(&'static str, bool),
+    /// A sum of a meter.
+    Sum(&'static str),
 }
 
 impl Source {
@@ -109,7 +106,6 @@ impl Source {
             "caches" => Source::Caches,
             "policy" => Source::Policy,
             "budget" => Source::Budget,
-            "layer_budget_sum" => Source::BudgetSum,
             "worst_retained_mass" => Source::WorstMass,
             "worst_stream" => Source::WorstStream,
             name => match (PARAMETERS.iter().find(|parameter| parameter.column == name), sum(name)) {
@@ -122,15 +118,12 @@ impl Source {
 }
 
 fn sum(name: &str) -> Option<Source> {
-    let mut sums = METERS.iter().flat_map(|meter| meter.sums.iter().map(move |sum| (meter.name, sum.name)));
-    let (meter, sum) = sums.find(|(_, sum)| *sum == name)?;
-    let of_rows = meter == "mass" || ["skipped_rows", "prompt_steps"].contains(&sum);
-    Some(Source::Sum(sum, of_rows))
+    let mut sums = METERS.iter().flat_map(|meter| meter.sums);
+    sums.find(|sum| sum.name == name).map(|sum| Source::Sum(sum.name))
 }
 
 /// One lane on some caches.
 struct Group<'a> {
-    replayed: Replayed<'a>,
     outcomes: &'a [&'a Outcome],
     /// How the caches are called: layer and head.
     part: &'a [Cell; 2],
@@ -143,7 +136,7 @@ struct Group<'a> {
 impl<'a> Group<'a> {
     fn new(replayed: Replayed<'a>, outcomes: &'a [&'a Outcome], part: &'a [Cell; 2], lane: usize) -> Group<'a> {
         let worst = if outcomes.len() > 1 { worst(outcomes, lane) } else { None };
-        Group { replayed, outcomes, part, plan: &replayed.lanes[lane], tally: merged(outcomes, lane), worst }
+        Group { outcomes, part, plan: &replayed.lanes[lane], tally: merged(outcomes, lane), worst }
     }
 
     fn cell(&self, source: &Source) -> Cell {
@@ -154,28 +147,11 @@ impl<'a> Group<'a> {
             Source::Caches => Cell::count(Some(self.outcomes.len())),
             Source::Policy => Cell::text(self.plan.entry.name),
             Source::Budget => Cell::count(self.plan.budget),
-            Source::BudgetSum => Cell::count(self.budget_sum()),
             Source::WorstMass => self.worst.map(|(mass, _)| mass).into(),
             Source::WorstStream => self.worst.map_or(Cell::Blank, |(_, label)| Cell::text(&pair(label))),
             Source::Parameter(parameter) => self.plan.values.get(parameter).map_or(Cell::Blank, of_value),
-            Source::Sum(_, false) if !self.plan.entry.keeps_a_set() => Cell::Blank,
-            Source::Sum(name, _) => self.tally.number(name).map_or(Cell::Blank, of_number),
+            Source::Sum(name) => self.tally.number(name).map_or(Cell::Blank, of_number),
         }
-    }
-
-    /// The budgets in force, summed over caches; those of a layer are the same.
-    fn budget_sum(&self) -> Option<usize> {
-        self.plan.budget?;
-        let mut layers: BTreeMap<u32, usize> = BTreeMap::new();
-        let in_force = |cache: &CachePlan| self.plan.setting_on(cache, self.replayed.layer_budgets).ok();
-        let mut sum = 0;
-        for cache in self.outcomes.iter().map(|outcome| &outcome.cache) {
-            sum += match layers.get(&cache.label.layer) {
-                Some(budget) => *budget,
-                None => *layers.entry(cache.label.layer).or_insert(in_force(cache)?.budget),
-            };
-        }
-        Some(sum)
     }
 }
 
@@ -196,7 +172,7 @@ fn of_number(number: Number) -> Cell {
 
 /// The cache with the least retained mass; the first of those that tie.
 fn worst<'a>(outcomes: &[&'a Outcome], lane: usize) -> Option<(f64, &'a StreamLabel)> {
-    let mass = |outcome: &&'a Outcome| Some((retained_mass(&outcome.tallies[lane])?, &outcome.cache.label));
+    let mass = |outcome: &&'a Outcome| Some((outcome.tallies[lane].figure("retained_mass")?, &outcome.cache.label));
     let masses = outcomes.iter().filter_map(mass);
     masses.reduce(|least, next| if next.0 < least.0 { next } else { least })
 }
@@ -206,10 +182,4 @@ fn merged(outcomes: &[&Outcome], lane: usize) -> Tally {
         sum.merge(&outcome.tallies[lane]);
         sum
     })
-}
-
-fn retained_mass(tally: &Tally) -> Option<f64> {
-    let rows = tally.number("rows_measured")?.as_f64();
-    let sum = tally.number("retained_mass_sum")?.as_f64();
-    (rows > 0.0).then_some(sum / rows)
 }

@@ -6,7 +6,7 @@
 
 use super::cell::CellKind;
 use crate::meter::column::Kind;
-use crate::meter::{self, Better, Figure, METERS, Sum};
+use crate::meter::{self, Better, Figure, METERS, MeterEntry, Sum};
 use crate::policy::parameter::{self, PARAMETERS, Parameter};
 use std::borrow::Cow;
 
@@ -72,6 +72,8 @@ pub enum Merge {
     Least,
     /// The greatest is kept.
     Most,
+    /// It says something of a whole only, and nothing of the parts of another: blank where lines merge.
+    Whole,
     /// It is read from the merged columns.
     Derived,
     /// That of the weaker stream is kept.
@@ -94,9 +96,9 @@ const READ_FIRST: &[&str] = &[
 /// Every column, in the order of reports: keys, parameters, figures, sums.
 pub fn columns() -> Vec<Column> {
     let parameters = PARAMETERS.iter().map(|parameter| of_parameter(parameter));
-    let sums = METERS.iter().flat_map(|meter| meter.sums).map(of_sum);
+    let sums = METERS.iter().flat_map(|meter| meter.sums.iter().map(|sum| of_sum(meter, sum)));
     let keys = KEYS.iter().cloned().chain(parameters);
-    keys.chain(figures()).chain(sums).chain([LAYER_BUDGET_SUM]).collect()
+    keys.chain(figures()).chain(sums).collect()
 }
 
 /// The column with this name, if this version knows it.
@@ -190,13 +192,6 @@ const KEYS: &[Column] = &[
         Reading::Ratio("budget", &["positions"]),
         "budget over the trace's positions",
     ),
-    derived(
-        "layer_budget",
-        "positions",
-        DESCRIBES,
-        Reading::Ratio("layer_budget_sum", &["caches"]),
-        "mean over caches of the budget in force, which differs where budgets are dealt out to layers",
-    ),
     replayed("layer_shape", "", CellKind::Text, "how the budget was dealt out to layers, as asked for"),
     replayed(
         "prompt",
@@ -265,15 +260,6 @@ const DERIVED: &[Column] = &[
     ),
 ];
 
-const LAYER_BUDGET_SUM: Column = column(
-    "layer_budget_sum",
-    "positions",
-    Role::Sum,
-    CellKind::Count,
-    Merge::Add,
-    "sum over caches of the budget in force",
-);
-
 fn of_parameter(parameter: &'static Parameter) -> Column {
     let kind = match parameter.kind {
         parameter::Kind::Count { .. } => CellKind::Count,
@@ -284,9 +270,10 @@ fn of_parameter(parameter: &'static Parameter) -> Column {
     column(parameter.column, "", Role::Lane, kind, Merge::Key, parameter.summary)
 }
 
-fn of_sum(sum: &'static Sum) -> Column {
+fn of_sum(meter: &MeterEntry, sum: &'static Sum) -> Column {
     let kind = if sum.kind == Kind::Count { CellKind::Count } else { CellKind::Real };
     let merge = match sum.merge {
+        _ if meter.joint.is_some() => Merge::Whole,
         meter::Merge::Add => Merge::Add,
         meter::Merge::Least => Merge::Least,
         meter::Merge::Most => Merge::Most,

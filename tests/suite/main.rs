@@ -5,6 +5,7 @@
 //! [`results`], [`outputs`], [`bad_traces`], [`bad_requests`], [`memory`].
 
 mod agree;
+mod as_meters;
 mod as_reference;
 mod bad_requests;
 mod bad_traces;
@@ -13,6 +14,8 @@ mod common;
 mod contract;
 mod memory;
 mod memory_command;
+mod meters;
+mod needs;
 mod outputs;
 mod properties;
 mod recorded;

@@ -28,9 +28,9 @@ impl Job {
         notes::note(args.quiet, &info.name, &info.notes);
         let caches = args.streams.select(info)?;
         notes::note(args.quiet, &info.name, &args.streams.hints(info));
-        let options = Options { block_prompt: block_prompt(args, info)?, ..options };
+        let options = Options { prompt_end: prompt_end(args, info)?, ..options };
         let Lanes { lanes, notes, .. } =
-            request.lanes(info.positions, &caches, &options.layer_budgets).checked(args.skip_invalid)?;
+            request.lanes(info.positions, &caches, &options.budgets).checked(args.skip_invalid)?;
         notes::note(args.quiet, &info.name, &notes);
         notes::warn(args.quiet, &info.name, &nothing_to_measure(info, &caches, &options));
         let layer_shape = args.layer_budget.to_string_lossy().into_owned();
@@ -54,7 +54,7 @@ impl Job {
 }
 
 /// Where a prompt that is cut down at once ends; 0 where the budget holds from the first row.
-fn block_prompt(args: &ReplayArgs, info: &TraceInfo) -> Result<Position, Error> {
+fn prompt_end(args: &ReplayArgs, info: &TraceInfo) -> Result<Position, Error> {
     let len = args.prompt_len.or_else(|| info.metadata_count("prompt_len").filter(|len| *len > 0));
     match len {
         _ if args.prompt == PromptKind::Stream && args.prompt_len.is_some() => {
@@ -78,7 +78,7 @@ fn block_prompt(args: &ReplayArgs, info: &TraceInfo) -> Result<Position, Error> 
 /// Why every figure will be blank, where that can be told.
 fn nothing_to_measure(info: &TraceInfo, caches: &[CachePlan], options: &Options) -> Vec<String> {
     let most = rows_read(info, caches, options).max().unwrap_or(0);
-    let prompt = options.block_prompt;
+    let prompt = options.prompt_end;
     match most {
         0 => vec!["there is no row to replay".to_owned()],
         _ if info.first_position.index() + most <= prompt.index() => {
@@ -104,7 +104,7 @@ impl Job {
     /// What was replayed, and how.
     pub fn identity(&self, args: &ReplayArgs) -> Identity {
         let info = self.source.info();
-        let is_block = self.options.block_prompt > info.first_position;
+        let is_block = self.options.prompt_end > info.first_position;
         Identity {
             start: args.read.options().start.unwrap_or(0),
             normalize: if args.read.options().normalize.is_some() { "rows" } else { "off" },
@@ -112,7 +112,7 @@ impl Job {
             available: args.streams.available(info),
             kv_heads: args.streams.kv_heads(),
             prompt: if is_block { "block" } else { "stream" },
-            prompt_len: is_block.then(|| self.options.block_prompt.index()),
+            prompt_len: is_block.then(|| self.options.prompt_end.index()),
             view: self.options.view.word(),
             expiry: args.streams.expiry(),
             heavy_hitters: self.options.heavy_hitters,
