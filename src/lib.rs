@@ -101,6 +101,7 @@ pub mod analyze;
 pub mod budgets;
 pub mod decimal;
 pub mod error;
+pub mod experiment;
 pub mod inspect;
 pub mod kernels;
 pub mod memory;

@@ -15,7 +15,7 @@ pub mod power_law;
 
 use crate::error::Result;
 use crate::replay::{BadRows, CachePlan, Options};
-use crate::trace::{Row, RowBlock, Source, StreamLabel, TraceInfo, refuse_weights};
+use crate::trace::{Row, RowBlock, RowSums, Source, StreamLabel, TraceInfo, refuse_weights};
 use advice::{Advice, Sweep};
 use agreement::{Agreement, LateAttention};
 use locality::{Locality, LocalityFigures};
@@ -93,10 +93,14 @@ pub fn analyze_stream(
     let mut analyses = Analyses::new(source.info());
     let mut block = RowBlock::default();
     let mut reader = source.open(stream)?;
+    let mut sums = RowSums::of(source, stream);
     while reader.read(&mut block, 16)? > 0 {
         for row in block.rows().filter(|row| !row.weights.is_empty()) {
             match refuse_weights(source, stream, row) {
-                Ok(()) => analyses.add(row),
+                Ok(()) => {
+                    sums.add(row.step, row.sum());
+                    analyses.add(row);
+                }
                 Err(refusal) if bad_rows == BadRows::Error => return Err(refusal),
                 Err(_) => (),
             }
@@ -104,6 +108,7 @@ pub fn analyze_stream(
         progress(block.len() as u64);
         block.clear();
     }
+    source.keep_sums(stream, &sums);
     Ok(analyses.finish(source.info().streams[stream].label.clone()))
 }
 

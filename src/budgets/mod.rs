@@ -84,6 +84,16 @@ impl CacheBudgets {
         Ok(CacheBudgets { shape: Shape::parse(shape)?, rounding })
     }
 
+    /// The same shape, of which a table names only layers that have a cache of their own.
+    ///
+    /// # Errors
+    /// When a table gives nothing to any of these.
+    pub fn of_layers(&self, owns_cache: impl Fn(u32) -> bool) -> Result<CacheBudgets, String> {
+        let mut shape = self.shape.clone();
+        shape.keep_layers(owns_cache)?;
+        Ok(CacheBudgets { shape, rounding: self.rounding })
+    }
+
     /// Whether every cache has the same budget.
     pub fn is_uniform(&self) -> bool {
         self.shape == Shape::Uniform

@@ -50,6 +50,27 @@ impl Shape {
         text.split_once(':').is_some_and(|(name, _)| name == "pyramid" || name == "funnel")
     }
 
+    /// Leaves out of a table what it says of layers without a cache of their own.
+    pub(super) fn keep_layers(&mut self, owns_cache: impl Fn(u32) -> bool) -> Result<(), String> {
+        let is_nothing = |number: &Decimal| *number == Decimal::whole(0);
+        let nothing_left = match self {
+            Shape::Layers(table) => {
+                table.retain(|layer, _| owns_cache(*layer));
+                table.values().all(is_nothing)
+            }
+            Shape::Caches(table) => {
+                table.retain(|cache, _| owns_cache(cache.layer));
+                table.values().all(is_nothing)
+            }
+            Shape::Uniform | Shape::Pyramid(_) | Shape::Funnel(_) => false,
+        };
+        if nothing_left {
+            Err("the table of budgets gives nothing to a layer that has a cache".to_owned())
+        } else {
+            Ok(())
+        }
+    }
+
     /// Whether the number of layers decides.
     pub(super) fn is_over_layers(&self) -> bool {
         matches!(self, Shape::Pyramid(_) | Shape::Funnel(_))

@@ -16,6 +16,10 @@ pub struct ReadArgs {
     #[arg(long, value_name = "N")]
     start: Option<usize>,
 
+    /// Position where the sequence ends, counted like --start: what lies from it on is padding
+    #[arg(long, value_name = "N")]
+    end: Option<usize>,
+
     /// Position of the token that the first row belongs to, for dumps of decode steps
     #[arg(long, value_name = "P")]
     first_position: Option<usize>,
@@ -44,6 +48,7 @@ impl ReadArgs {
         ReadOptions {
             self_attention: self.self_attention,
             start: self.start,
+            end: self.end,
             first_position: self.first_position,
             column_offset: self.column_offset.clone().unwrap_or_default(),
             layer_window: self.layer_window.clone().unwrap_or_default(),
@@ -62,5 +67,5 @@ fn parse_size(text: &str) -> Result<u64, String> {
     };
     let number = if shift == 0 { text } else { &text[..text.len() - 1] };
     let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
-    bytes.ok_or_else(|| format!("{text:?} is no size: write bytes, or 512M, 4G"))
+    bytes.ok_or_else(|| format!("{text:?} is not a size: write bytes, or 512M, 4G"))
 }

@@ -178,7 +178,9 @@ impl ReplayArgs {
         let outcomes = self.replay(&jobs, &timing, steps.as_ref())?;
         let replayed = Instant::now();
         let mut results = Results::default();
-        jobs.iter().zip(&outcomes).for_each(|(job, outcomes)| results.join(self.results(job, outcomes)));
+        for (job, outcomes) in jobs.iter().zip(&outcomes) {
+            results.join(self.results(job, outcomes)?);
+        }
         let written = format.write(&results, self.report.look(format, self.sums));
         report_args::write(&written, &mut output, self.quiet)?;
         if let Some(steps) = steps {
@@ -201,9 +203,9 @@ impl ReplayArgs {
     ) -> kvsim::error::Result<Vec<Vec<Outcome>>> {
         let progress = Progress::new(rows_of(jobs), self.quiet);
         let replay_one = |job: &Job| {
-            let watcher = Watcher { progress: &progress, timing, job, steps, excess: Mutex::default() };
+            let watcher = Watcher { progress: &progress, timing, job, steps };
             let outcomes = replay(&*job.source, &job.caches, &job.lanes, &job.options, &watcher)?;
-            notes::warn(self.quiet, &job.source.info().name, &watcher.warnings());
+            notes::warn(self.quiet, &job.source.info().name, &job.source.warnings());
             notes::note(self.quiet, &job.source.info().name, &self.passed_over(&outcomes));
             if self.budget.is_empty() {
                 notes::note(self.quiet, &job.source.info().name, &job.idle_budget());
@@ -268,12 +270,12 @@ impl ReplayArgs {
         Ok(Some(Mutex::new(writer)))
     }
 
-    fn results(&self, job: &Job, outcomes: &[Outcome]) -> Results {
-        let replayed = Replayed { identity: &job.identity(self), lanes: &job.lanes, outcomes };
-        match self.by {
+    fn results(&self, job: &Job, outcomes: &[Outcome]) -> Result<Results> {
+        let replayed = Replayed { identity: &job.identity(self)?, lanes: &job.lanes, outcomes };
+        Ok(match self.by {
             Some(by) => replayed.by(by),
             None if self.per_stream => replayed.per_stream(),
             None => replayed.combined(),
-        }
+        })
     }
 }

@@ -4,12 +4,12 @@
 //! of one head, in the order of layers.
 
 use super::cache_lanes::{CacheLanes, LaneStart};
+use super::caches::CachePlan;
 use super::context::{Context, Outcome};
 use super::feed::Feeds;
 use super::lane_plan::LanePlan;
 use super::lane_site::LaneSite;
 use super::observer::Stage;
-use super::plan::CachePlan;
 use super::planning::Planned;
 use super::row_watch::RowWatch;
 use super::schedule::Schedule;
@@ -125,8 +125,7 @@ impl<'a> Cohort<'a> {
     }
 
     fn finish(self) -> Vec<Outcome> {
-        let excess = self.watches.iter().flat_map(RowWatch::excess);
-        excess.for_each(|excess| self.context.observer.excess_mass(excess));
+        self.watches.into_iter().for_each(RowWatch::finish);
         let mut tallies = vec![Vec::new(); self.caches.len()];
         for lane in self.lanes {
             lane.finish().into_iter().zip(&mut tallies).for_each(|(tally, tallies)| tallies.push(tally));

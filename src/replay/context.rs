@@ -1,9 +1,9 @@
 //! What all parts of a running replay share, and what comes out of it.
 
+use super::caches::CachePlan;
 use super::lane_plan::LanePlan;
 use super::observer::{Observer, Stage};
 use super::options::Options;
-use super::plan::CachePlan;
 use crate::meter::Tally;
 use crate::trace::Source;
 use std::time::Instant;

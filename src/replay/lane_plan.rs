@@ -1,6 +1,6 @@
 //! A lane as it is asked for: a policy with concrete parameters and budget.
 
-use super::plan::CachePlan;
+use super::caches::CachePlan;
 use crate::budgets::{CacheBudget, CacheBudgets, LayerPlace};
 use crate::policy::entry::{PolicyEntry, Setting};
 use crate::policy::parameter::Values;

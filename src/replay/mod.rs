@@ -9,6 +9,7 @@
 mod bound_lane;
 mod cache;
 mod cache_lanes;
+pub(crate) mod caches;
 mod cohort;
 mod context;
 mod coupled_handle;
@@ -20,7 +21,6 @@ mod lane_site;
 mod observer;
 mod options;
 mod parallel;
-mod plan;
 mod planning;
 mod policy_lane;
 mod row_facts;
@@ -32,11 +32,10 @@ mod view;
 
 pub use crate::meter::Tally;
 pub use cache::Cache;
+pub use caches::{CachePlan, caches_of, shared_caches_of};
 pub use context::Outcome;
 pub use lane_plan::LanePlan;
 pub use observer::{NoObserver, Observer, Stage, StepRecord};
 pub use options::{BadRows, DEFAULT_HEAVY_HITTERS, DEFAULT_MAX_MEMORY, Options, ViewKind};
-pub use plan::{CachePlan, caches_of, share_caches, shared_caches_of};
 pub use planning::planning_bytes;
-pub use row_watch::ExcessMass;
 pub use run::replay;

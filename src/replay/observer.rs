@@ -1,7 +1,6 @@
 //! What a replay reports to while it runs.
 
-use super::plan::CachePlan;
-use super::row_watch::ExcessMass;
+use super::caches::CachePlan;
 use crate::error::Result;
 use crate::meter::Tally;
 use crate::needs::Needs;
@@ -48,11 +47,6 @@ pub trait Observer: Sync {
     /// Rows that every lane has seen.
     fn rows(&self, rows: u64) {
         let _ = rows;
-    }
-
-    /// Rows of a stream that has been replayed hold more attention than there is.
-    fn excess_mass(&self, excess: &ExcessMass) {
-        let _ = excess;
     }
 
     /// What each lane (outer) did in each step (inner) of a batch, in step order.

@@ -1,10 +1,10 @@
 //! Plans ahead of the replay what the bounds that know the future evict, and when.
 
+use super::caches::CachePlan;
 use super::feed::Feeds;
 use super::lane_plan::LanePlan;
 use super::options::Options;
 use super::parallel::in_parallel;
-use super::plan::CachePlan;
 use super::row_watch::RowWatch;
 use super::step_batch::StepBatch;
 use crate::error::{Error, Result};

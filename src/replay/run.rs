@@ -4,13 +4,13 @@
 //! many cohorts of caches is spread over threads cohort by cohort, one of few lane by lane. Results
 //! never depend on how the work was spread.
 
+use super::caches::CachePlan;
 use super::cohort::{Cohort, cohorts_of};
 use super::context::{Context, Outcome};
 use super::lane_plan::LanePlan;
 use super::observer::Observer;
 use super::options::Options;
 use super::parallel::in_parallel;
-use super::plan::CachePlan;
 use super::planning::{check_memory, plan_ahead};
 use crate::error::{Error, Result};
 use crate::needs::Needs;

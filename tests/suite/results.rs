@@ -36,7 +36,7 @@ fn read_file(path: &str) -> Results {
 fn two_layers_of_one_trace_are_two_lines() {
     let folder = Folder::new();
     let layer = |number| {
-        let args = [REAL, "--layers", number, "--policy", "h2o", "--budget", "64"];
+        let args = [REAL, "--kv-heads", "off", "--layers", number, "--policy", "h2o", "--budget", "64"];
         replay_to(&folder, &format!("layer-{number}.csv"), &args)
     };
     let (three, ten) = (layer("3"), layer("10"));

@@ -4,16 +4,21 @@ use super::{PromptKind, ReplayArgs};
 use crate::cli::notes;
 use crate::cli::plan::{LaneRequest, Lanes};
 use kvsim::error::Error;
+use kvsim::experiment::caches::{ChosenCaches, KvHeads, Selection};
 use kvsim::position::Position;
 use kvsim::replay::{CachePlan, LanePlan, Options};
 use kvsim::report::identity::Identity;
-use kvsim::trace::{Source, TraceInfo, formats};
+use kvsim::trace::{Source, StreamLabel, TraceInfo, formats};
 use std::ffi::OsStr;
 
 /// A trace, the caches chosen of it, and the lanes that run on them.
 pub struct Job {
     pub source: Box<dyn Source>,
     pub caches: Vec<CachePlan>,
+    /// How query heads share them.
+    pub kv_heads: String,
+    /// Positions that shares are taken of.
+    pub positions: usize,
     pub lanes: Vec<LanePlan>,
     pub options: Options,
     /// How budgets are dealt out to layers, as it was typed.
@@ -26,22 +31,26 @@ impl Job {
         let source = formats::open(trace, &args.read.options())?;
         let info = source.info();
         notes::note(args.quiet, &info.name, &info.notes);
-        let caches = args.streams.select(info)?;
-        notes::note(args.quiet, &info.name, &args.streams.hints(info));
-        let options = Options { prompt_end: prompt_end(args, info)?, ..options };
+        let ChosenCaches { caches, kv_heads, facts, positions, notes } =
+            args.streams.selection()?.choose(info, options.steps)?;
+        notes::note(args.quiet, &info.name, &notes);
+        let budgets = options.budgets.of_layers(|layer| facts.owns_cache(layer));
+        let budgets = budgets.map_err(|problem| Error::usage(format!("{}: {problem}", info.name)))?;
+        let options = Options { prompt_end: prompt_end(args, info)?, budgets, ..options };
+        notes::note(args.quiet, &info.name, &said_against(args, info));
         let Lanes { lanes, notes, .. } =
-            request.lanes(info.positions, &caches, &options.budgets).checked(args.skip_invalid)?;
+            request.lanes(positions, &caches, &options.budgets).checked(args.skip_invalid)?;
         notes::note(args.quiet, &info.name, &notes);
         notes::warn(args.quiet, &info.name, &nothing_to_measure(info, &caches, &options));
         let layer_shape = args.layer_budget.to_string_lossy().into_owned();
-        Ok(Job { source, caches, lanes, options, layer_shape })
+        Ok(Job { source, caches, kv_heads, positions, lanes, options, layer_shape })
     }
 }
 
 impl Job {
     /// Says so where the budget holds the whole trace: a user who named none may not have meant that.
     pub fn idle_budget(&self) -> Vec<String> {
-        let positions = self.source.info().positions;
+        let positions = self.positions;
         let least = self.lanes.iter().filter_map(|lane| lane.budget).min();
         let idle = least.filter(|budget| positions > 0 && *budget >= positions);
         let say = |budget| {
@@ -55,7 +64,7 @@ impl Job {
 
 /// Where a prompt that is cut down at once ends; 0 where the budget holds from the first row.
 fn prompt_end(args: &ReplayArgs, info: &TraceInfo) -> Result<Position, Error> {
-    let len = args.prompt_len.or_else(|| info.metadata_count("prompt_len").filter(|len| *len > 0));
+    let len = args.prompt_len.or_else(|| info.facts.prompt_len);
     match len {
         _ if args.prompt == PromptKind::Stream && args.prompt_len.is_some() => {
             Err(Error::usage("--prompt-len says where a prompt ends that is cut down at once: add --prompt block"))
@@ -73,6 +82,15 @@ fn prompt_end(args: &ReplayArgs, info: &TraceInfo) -> Result<Position, Error> {
         }
         Some(len) => Ok(Position(len as u32)),
     }
+}
+
+/// What was said against the trace's own word.
+fn said_against(args: &ReplayArgs, info: &TraceInfo) -> Vec<String> {
+    let other = args.prompt_len.zip(info.facts.prompt_len).filter(|(said, known)| said != known);
+    let say = |(said, known)| {
+        format!("its metadata says that the prompt has {known} positions: --prompt-len makes it {said}")
+    };
+    other.map(say).into_iter().collect()
 }
 
 /// Why every figure will be blank, where that can be told.
@@ -102,23 +120,49 @@ impl Job {
 
 impl Job {
     /// What was replayed, and how.
-    pub fn identity(&self, args: &ReplayArgs) -> Identity {
+    ///
+    /// # Errors
+    /// When the trace cannot be read once more.
+    pub fn identity(&self, args: &ReplayArgs) -> Result<Identity, Error> {
         let info = self.source.info();
         let is_block = self.options.prompt_end > info.first_position;
-        Identity {
-            start: args.read.options().start.unwrap_or(0),
-            normalize: if args.read.options().normalize.is_some() { "rows" } else { "off" },
+        let read = args.read.options();
+        Ok(Identity {
+            content: Some(self.source.content_hash()?),
+            positions: self.positions,
+            start: read.start.unwrap_or(0),
+            normalize: if read.normalize.is_some() { "rows" } else { "off" },
             rows: self.rows_read().max().unwrap_or(0) as usize,
-            available: args.streams.available(info),
-            kv_heads: args.streams.kv_heads(),
+            rows_total: self.rows_there_are(),
+            available: self.available(args)?,
+            kv_heads: self.kv_heads.clone(),
             prompt: if is_block { "block" } else { "stream" },
             prompt_len: is_block.then(|| self.options.prompt_end.index()),
             view: self.options.view.word(),
-            expiry: args.streams.expiry(),
-            heavy_hitters: self.options.heavy_hitters,
+            expiry: !args.streams.selection()?.keep_expired,
+            heavy_hitters: args.heavy_hitters,
             layer_shape: self.layer_shape.clone(),
             ..Identity::of_trace(info)
-        }
+        })
+    }
+
+    /// Rows of the longest stream that was chosen.
+    fn rows_there_are(&self) -> usize {
+        let streams = self.caches.iter().flat_map(|cache| &cache.streams);
+        streams.map(|stream| self.source.info().streams[*stream].rows).max().unwrap_or(0)
+    }
+
+    /// The caches that the whole trace makes, shared as those that were chosen.
+    fn available(&self, args: &ReplayArgs) -> Result<Vec<StreamLabel>, Error> {
+        let info = self.source.info();
+        let chosen = args.streams.selection()?;
+        let kv_heads = if self.kv_heads == "off" { Some(KvHeads::Off) } else { chosen.kv_heads.clone() };
+        let whole = Selection { layers: Vec::new(), heads: Vec::new(), kv_heads, ..chosen };
+        Ok(match whole.choose(info, self.options.steps) {
+            Ok(whole) => whole.caches.into_iter().map(|cache| cache.label).collect(),
+            // A layer that was not chosen may have streams that cannot be replayed so: then it counts as it is.
+            Err(_) => info.streams.iter().map(|stream| stream.label.clone()).collect(),
+        })
     }
 }
 
