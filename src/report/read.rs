@@ -5,6 +5,7 @@ use super::cell::Cell;
 use super::results::Results;
 use super::schema::{self, Column};
 use crate::text;
+use csv::StringRecord;
 use serde_json::{Map, Value};
 
 /// What is put first in a file of Unicode text by some programs.
@@ -60,11 +61,12 @@ fn read_csv(text: &str) -> Result<Results, String> {
     let header = reader.headers().map_err(|error| error.to_string())?.clone();
     let names: Vec<&str> = header.iter().map(text::from_csv).collect();
     let kept: Vec<usize> = (0..names.len()).filter(|at| !is_index(names[*at])).collect();
-    let mut results = Results::new(columns(kept.iter().map(|at| names[*at]))?);
+    let schema = schema::columns();
+    let mut results = Results::new(columns(&schema, kept.iter().map(|at| names[*at]))?);
     for record in reader.records() {
         let record = record.map_err(|error| error.to_string())?;
         let line = record.position().map_or(0, csv::Position::line);
-        check_record(&record, &header).map_err(|problem| format!("line {line}: {problem}"))?;
+        check_record(&record, &header, &schema).map_err(|problem| format!("line {line}: {problem}"))?;
         let cell = |(column, at): (&Column, &usize)| read_cell(column, text::from_csv(&record[*at]));
         let cells = results.columns().iter().zip(&kept).map(cell).collect::<Result<Vec<_>, _>>();
         results.push(cells.map_err(|problem| format!("line {line}: {problem}"))?);
@@ -77,8 +79,8 @@ fn is_index(name: &str) -> bool {
     name.is_empty() || name.starts_with("Unnamed: ")
 }
 
-fn check_record(record: &csv::StringRecord, header: &csv::StringRecord) -> Result<(), String> {
-    if is_header(record, header) {
+fn check_record(record: &StringRecord, header: &StringRecord, schema: &[Column]) -> Result<(), String> {
+    if is_header(record, header, schema) {
         return Err("a second header: files were laid end to end; split the file before this line and give kvsim \
                     table each part"
             .to_owned());
@@ -88,15 +90,15 @@ fn check_record(record: &csv::StringRecord, header: &csv::StringRecord) -> Resul
 }
 
 /// Whether a line holds names of columns where values belong.
-fn is_header(record: &csv::StringRecord, header: &csv::StringRecord) -> bool {
+fn is_header(record: &StringRecord, header: &StringRecord, schema: &[Column]) -> bool {
     let named: Vec<&str> = record.iter().filter(|cell| !cell.is_empty()).collect();
-    let known = |cell: &&str| header.iter().any(|name| name == *cell) || schema::find(cell).is_some();
+    let known =
+        |cell: &&str| header.iter().any(|name| name == *cell) || schema.iter().any(|column| column.name == *cell);
     named.len() > 1 && named.iter().all(known)
 }
 
 /// The columns of these names, each known or carried along.
-fn columns<'a>(names: impl Iterator<Item = &'a str>) -> Result<Vec<Column>, String> {
-    let schema = schema::columns();
+fn columns<'a>(schema: &[Column], names: impl Iterator<Item = &'a str>) -> Result<Vec<Column>, String> {
     let mut columns: Vec<Column> = Vec::new();
     for name in names {
         let known = schema.iter().find(|column| column.name == name).cloned();
@@ -132,9 +134,9 @@ fn read_lines(text: &str) -> Result<Results, String> {
 
 /// One line for each object; a key that one lacks is blank there.
 fn of_objects(objects: impl Iterator<Item = (String, Map<String, Value>)>) -> Result<Results, String> {
-    let mut all = Results::default();
+    let (schema, mut all) = (schema::columns(), Results::default());
     for (place, object) in objects {
-        let columns = columns(object.keys().map(String::as_str))?;
+        let columns = columns(&schema, object.keys().map(String::as_str))?;
         let cell = |column: &Column, value| {
             Cell::from_json(value, column.kind).map_err(|problem| format!("{place}: {}: {problem}", column.name))
         };
