@@ -30,6 +30,6 @@ fn fail(error: &anyhow::Error) -> ExitCode {
     if cli::is_closed_pipe(error) {
         return ExitCode::SUCCESS;
     }
-    cli::to_stderr("error", &format!("{error:#}"));
+    cli::to_stderr(&format!("error: {error:#}"));
     cli::exit_code(error)
 }

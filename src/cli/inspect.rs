@@ -10,6 +10,7 @@ use kvsim::report::text_table::TextTable;
 use kvsim::text::plain;
 use kvsim::trace::formats;
 use kvsim::trace::{Source, TraceInfo};
+use kvsim::word::Word;
 use serde_json::json;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -58,8 +59,8 @@ impl InspectArgs {
     }
 
     fn figures(&self, source: &dyn Source) -> Result<Vec<StreamFigures>> {
-        let progress = Progress::new(source.info().rows(), self.quiet);
-        let add = |rows| progress.add(rows);
+        let progress = Progress::new(&[("reading", source.info().weights())], self.quiet);
+        let add = |weights| progress.add(0, weights);
         let streams = 0..source.info().streams.len();
         Ok(streams.map(|stream| inspect_stream(source, stream, &add)).collect::<Result<_, _>>()?)
     }

@@ -1,5 +1,6 @@
 //! Where output goes: standard output, or a file that appears whole or not at all.
 
+use super::unfinished::Unfinished;
 use anyhow::{Context, Result};
 use kvsim::error::Error;
 use kvsim::trace::safetensors::WriteError;
@@ -13,6 +14,7 @@ use tempfile::NamedTempFile;
 /// An output that was opened before the work began.
 pub struct Output {
     target: Target,
+    unfinished: Unfinished,
 }
 
 enum Target {
@@ -35,12 +37,24 @@ impl Output {
     /// # Errors
     /// When the file could not be written.
     pub fn open(path: Option<&Path>) -> Result<Output> {
+        Output::open_among(Unfinished::default(), path)
+    }
+
+    /// Opens another output of the same command.
+    ///
+    /// # Errors
+    /// As [`Output::open`].
+    pub fn open_another(&self, path: &Path) -> Result<Output> {
+        Output::open_among(self.unfinished.clone(), Some(path))
+    }
+
+    fn open_among(unfinished: Unfinished, path: Option<&Path>) -> Result<Output> {
         let target = match path {
             None => Target::Stdout(BufWriter::new(std::io::stdout())),
             Some(path) if is_stdout(path) => Target::Stdout(BufWriter::new(std::io::stdout())),
-            Some(path) => open_file(path).with_context(|| format!("cannot write {:?}", path.display()))?,
+            Some(path) => open_file(path, &unfinished).with_context(|| format!("cannot write {:?}", path.display()))?,
         };
-        Ok(Output { target })
+        Ok(Output { target, unfinished })
     }
 
     /// Puts everything in place.
@@ -148,7 +162,7 @@ fn cannot_write(path: &Path) -> String {
     format!("cannot write {:?}", path.display())
 }
 
-fn open_file(path: &Path) -> std::io::Result<Target> {
+fn open_file(path: &Path, unfinished: &Unfinished) -> std::io::Result<Target> {
     let path = behind_links(path)?;
     match std::fs::metadata(&path) {
         Ok(found) if found.is_dir() => Err(std::io::Error::other("it is a directory")),
@@ -156,7 +170,7 @@ fn open_file(path: &Path) -> std::io::Result<Target> {
             let file = BufWriter::new(File::options().write(true).open(&path)?);
             Ok(Target::Direct { file, path })
         }
-        found => open_beside(path, found.ok().map(|found| found.permissions())),
+        found => open_beside(path, unfinished, found.ok().map(|found| found.permissions())),
     }
 }
 
@@ -176,20 +190,13 @@ fn behind_links(path: &Path) -> std::io::Result<PathBuf> {
 }
 
 /// A new file takes the place of the old one with its permissions.
-fn open_beside(path: PathBuf, permissions: Option<Permissions>) -> std::io::Result<Target> {
+fn open_beside(path: PathBuf, unfinished: &Unfinished, permissions: Option<Permissions>) -> std::io::Result<Target> {
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
     };
     std::fs::metadata(folder)?;
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".kvsim-");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        builder.permissions(permissions.clone().unwrap_or(Permissions::from_mode(0o666)));
-    }
-    let file = builder.tempfile_in(folder)?;
+    let file = unfinished.create_in(folder, permissions.as_ref())?;
     if let Some(permissions) = permissions {
         file.as_file().set_permissions(permissions)?;
     }

@@ -1,5 +1,7 @@
 //! The flags that say how a trace is to be read, shared by every command that reads one.
 
+use super::notes::to_stderr;
+use super::words::words;
 use clap::Args;
 use kvsim::trace::SelfAttention;
 use kvsim::trace::options::{Normalize, PerLayer, ReadOptions};
@@ -9,7 +11,7 @@ use kvsim::trace::options::{Normalize, PerLayer, ReadOptions};
 #[command(next_help_heading = "How to read the trace (what the file does not say)")]
 pub struct ReadArgs {
     /// Whether each row holds the token itself [default: as the file says, or its diagonal]
-    #[arg(long = "self", value_enum, value_name = "WHETHER")]
+    #[arg(long = "self", value_parser = words::<SelfAttention>(), value_name = "WHETHER")]
     self_attention: Option<SelfAttention>,
 
     /// Position where the sequence begins: what lies before it is padding
@@ -33,7 +35,7 @@ pub struct ReadArgs {
     layer_window: Option<PerLayer>,
 
     /// Divide each row by its sum
-    #[arg(long, value_enum, value_name = "WHAT")]
+    #[arg(long, value_parser = words::<Normalize>(), value_name = "WHAT")]
     normalize: Option<Normalize>,
 
     /// Most memory for what cannot be streamed: bytes, or 512M, 4G [default: 4G for planning ahead,
@@ -54,6 +56,7 @@ impl ReadArgs {
             layer_window: self.layer_window.clone().unwrap_or_default(),
             normalize: self.normalize,
             max_memory: self.max_memory,
+            announce: Some(|text| to_stderr(&format!("note: {text}"))),
         }
     }
 }

@@ -1,13 +1,14 @@
 //! `kvsim table`: comparison tables from replay results.
 
 use super::block_args::BlockArgs;
+use super::notes;
 use super::output::{read_input, refuse_overlap};
 use super::report_args::{self, ReportArgs};
-use super::{list, notes};
 use anyhow::Result;
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
 use kvsim::error::Error;
+use kvsim::experiment::list;
 use kvsim::report::DECIMALS;
 use kvsim::report::format::{Look, OutputFormat, Writer, Written};
 use kvsim::report::pivot::{Pivot, PivotPlan};

@@ -24,7 +24,7 @@ impl Timing {
 
     /// One line for each stage, summed over threads, then the replay as a whole, on standard error.
     pub fn report(&self, rows: u64, weights: u64, lanes: usize, report: Duration) {
-        let say = |text: String| to_stderr("timing", &text);
+        let say = |text: String| to_stderr(&format!("timing: {text}"));
         let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
         for (stage, name) in STAGES {
             let time = Duration::from_nanos(self.stages[stage as usize].load(Relaxed));

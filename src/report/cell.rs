@@ -55,7 +55,10 @@ impl Cell {
             CellKind::Count => {
                 whole(words.trim()).map(Cell::Count).ok_or_else(|| format!("{words:?} is not a whole number"))
             }
-            CellKind::Real => number.map(Cell::Real).ok_or_else(|| format!("{words:?} is not a number")),
+            CellKind::Real => {
+                let finite = number.filter(|number| number.is_finite());
+                finite.map(Cell::Real).ok_or_else(|| format!("{words:?} is not a number"))
+            }
             CellKind::Label => Ok(Cell::label(words)),
         }
     }
@@ -65,7 +68,7 @@ impl Cell {
         let plain_decimal = words.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
         match (whole(words), words.parse()) {
             (Some(count), _) => Cell::Count(count),
-            (None, Ok(real)) if plain_decimal => Cell::Real(real),
+            (None, Ok(real)) if plain_decimal && f64::is_finite(real) => Cell::Real(real),
             _ if words == "True" || words == "False" => Cell::text(&words.to_lowercase()),
             _ => Cell::text(words),
         }
@@ -181,8 +184,11 @@ mod tests {
         assert_eq!(read("True", CellKind::Label), Cell::text("true"));
         assert_eq!(read("1e5", CellKind::Text), Cell::text("1e5"));
         assert_eq!(read("1e5", CellKind::Label), Cell::text("1e5"));
-        for words in ["4.5", "-4", "x", "."] {
+        for words in ["4.5", "-4", "x", ".", "inf"] {
             assert!(Cell::read(words, CellKind::Count).is_err(), "{words}");
+        }
+        for words in ["inf", "-inf", "1e999", "x"] {
+            assert!(Cell::read(words, CellKind::Real).is_err(), "{words}");
         }
     }
 

@@ -4,6 +4,7 @@
 
 use super::cell::Cell;
 use crate::trace::{Head, StreamLabel};
+use crate::word::Word;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What all lines of one replay of one trace have in common.

@@ -8,15 +8,37 @@ use crate::meter::{METERS, Number, Tally};
 use crate::policy::parameter::{PARAMETERS, Parameter, Value};
 use crate::replay::{LanePlan, Outcome};
 use crate::trace::{Head, StreamLabel};
+use crate::word::Word;
 use std::collections::BTreeMap;
 
-/// What lines are made for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+/// What lines are made for, beside each lane.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Per {
+    /// One line, combined over all caches.
+    #[default]
+    Trace,
+    /// One line for each cache.
+    Stream,
+    /// One line for each layer, its heads combined.
+    Layer,
+    /// One line for each head, its layers combined.
+    Head,
+}
+
+/// What caches are combined by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum By {
     /// One line for each layer, its heads combined
     Layer,
     /// One line for each head, its layers combined
     Head,
+}
+
+impl Word for By {
+    const WORDS: &'static [(By, &'static str, &'static str)] = &[
+        (By::Layer, "layer", "one line for each layer, its heads combined"),
+        (By::Head, "head", "one line for each head, its layers combined"),
+    ];
 }
 
 /// What came out of one replay of one trace.
@@ -31,19 +53,29 @@ pub struct Replayed<'a> {
 }
 
 impl<'a> Replayed<'a> {
+    /// One line for each lane, and for what else it is made for.
+    pub fn per(self, per: Per) -> Results {
+        match per {
+            Per::Trace => self.combined(),
+            Per::Stream => self.per_stream(),
+            Per::Layer => self.by(By::Layer),
+            Per::Head => self.by(By::Head),
+        }
+    }
+
     /// One line for each lane, combined over all caches.
-    pub fn combined(self) -> Results {
+    fn combined(self) -> Results {
         self.results(&[(self.outcomes.iter().collect(), self.identity.available.iter().collect())])
     }
 
     /// One line for each cache and lane.
-    pub fn per_stream(self) -> Results {
+    fn per_stream(self) -> Results {
         let alone = |outcome: &'a Outcome| (vec![outcome], vec![&outcome.cache.label]);
         self.results(&self.outcomes.iter().map(alone).collect::<Vec<_>>())
     }
 
     /// One line for each layer or head, and lane.
-    pub fn by(self, by: By) -> Results {
+    fn by(self, by: By) -> Results {
         let mut groups: BTreeMap<(Option<u32>, Option<&Head>), Vec<&'a Outcome>> = BTreeMap::new();
         for outcome in self.outcomes {
             groups.entry(group_of(&outcome.cache.label, by)).or_default().push(outcome);

@@ -5,6 +5,7 @@
 
 use super::SelfAttention;
 use crate::error::{Error, Result};
+use crate::word::Word;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
@@ -32,13 +33,23 @@ pub struct ReadOptions {
     /// Bytes that may be held in memory for an array which cannot be streamed as it is stored; a
     /// larger one goes through a temporary file.
     pub max_memory: Option<u64>,
+    /// Is told, before it is done, of work that takes long or much room.
+    pub announce: Option<fn(&str)>,
 }
 
 /// What the weights of a row are divided by.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Normalize {
     /// Each row by its own sum, in f64, rounded to f32; a row of zeros says nothing about its step.
     Rows,
+}
+
+impl Word for Normalize {
+    const WORDS: &'static [(Normalize, &'static str, &'static str)] = &[(
+        Normalize::Rows,
+        "rows",
+        "each row by its own sum, in f64, rounded to f32; a row of zeros says nothing about its step",
+    )];
 }
 
 /// A number for all layers, for some of them, or for none.
@@ -169,6 +180,13 @@ impl ReadOption {
 }
 
 impl ReadOptions {
+    /// Says something before it is done, where anybody listens.
+    pub(super) fn announce(&self, text: &str) {
+        if let Some(announce) = self.announce {
+            announce(text);
+        }
+    }
+
     /// What is said of a trace beside its file that decides what its rows mean and has no column of its own in
     /// a report: part of its content.
     pub(super) fn reading(&self) -> String {

@@ -73,6 +73,7 @@ fn options() -> impl Strategy<Value = ReadOptions> {
             layer_window: window.map(PerLayer::all).unwrap_or_default(),
             normalize: None,
             max_memory,
+            announce: None,
         },
     )
 }

@@ -23,5 +23,6 @@ def weights_of(layer: Layer, query: torch.Tensor, key: torch.Tensor, first_row: 
 
 def seen_by(window: int | None, first_row: int, rows: int, first_key: int, keys: int) -> torch.Tensor:
     """Which keys [rows, keys] each row attends to: itself and what came before, or the last `window` of these."""
-    back = torch.arange(first_row, first_row + rows)[:, None] - torch.arange(first_key, first_key + keys)
+    row = torch.arange(first_row, first_row + rows, dtype=torch.int32)[:, None]
+    back = row - torch.arange(first_key, first_key + keys, dtype=torch.int32)
     return (back >= 0) & (back < (window or first_row + rows))

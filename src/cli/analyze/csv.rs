@@ -8,6 +8,7 @@ use kvsim::analyze::{Analysis, StreamAnalysis};
 use kvsim::report::cell::Cell;
 use kvsim::text;
 use kvsim::trace::{StreamLabel, TraceInfo};
+use kvsim::word::Word;
 
 /// What a figure belongs to stands in the columns before it, blank where it does not apply.
 const COLUMNS: [&str; 11] =
