@@ -109,6 +109,7 @@ pub mod position;
 pub mod replay;
 pub mod report;
 pub mod slots;
+pub mod text;
 pub mod trace;
 pub mod vectors;
 pub mod word;
