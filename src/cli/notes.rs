@@ -1,24 +1,42 @@
 //! What a user should know besides the report: on standard error, unless silence was asked for.
 
+use kvsim::experiment::{Remark, Severity};
+use kvsim::text::plain;
 use std::io::Write;
+
+/// Prints what a user should know.
+pub fn listener(quiet: bool) -> impl FnMut(Remark) {
+    move |remark| {
+        if !quiet {
+            to_stderr(&remark.to_string());
+        }
+    }
+}
 
 /// Something was understood or done in a way that could surprise.
 pub fn note(quiet: bool, trace: &str, notes: &[String]) {
-    say(quiet, "note", trace, notes);
+    tell(quiet, Severity::Note, trace, notes);
 }
 
 /// Something may be wrong.
 pub fn warn(quiet: bool, trace: &str, warnings: &[String]) {
-    say(quiet, "warning", trace, warnings);
+    tell(quiet, Severity::Warning, trace, warnings);
 }
 
-fn say(quiet: bool, kind: &str, trace: &str, texts: &[String]) {
+/// Something about the report itself.
+pub fn remark(quiet: bool, text: &str) {
     if !quiet {
-        texts.iter().for_each(|text| to_stderr(&format!("{kind}: {trace}: {text}\n")));
+        to_stderr(&format!("note: {text}"));
     }
 }
 
-/// Writes to standard error; where that fails, there is nobody left to tell.
+fn tell(quiet: bool, severity: Severity, trace: &str, texts: &[String]) {
+    let remark = |text: &String| Remark { severity, trace: trace.to_owned(), text: text.clone() };
+    texts.iter().map(remark).for_each(listener(quiet));
+}
+
+/// Writes one line to standard error, fit to print whatever it quotes; where that fails, there is no other
+/// place to report it.
 pub fn to_stderr(text: &str) {
-    let _ = std::io::stderr().write_all(text.as_bytes());
+    let _ = writeln!(std::io::stderr(), "{}", plain(text));
 }

@@ -1,9 +1,11 @@
 //! Where output goes: standard output, or a file that appears whole or not at all.
 
+use super::unfinished::Unfinished;
 use anyhow::{Context, Result};
 use kvsim::error::Error;
+use kvsim::trace::safetensors::WriteError;
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -12,6 +14,7 @@ use tempfile::NamedTempFile;
 /// An output that was opened before the work began.
 pub struct Output {
     target: Target,
+    unfinished: Unfinished,
 }
 
 enum Target {
@@ -34,15 +37,24 @@ impl Output {
     /// # Errors
     /// When the file could not be written.
     pub fn open(path: Option<&Path>) -> Result<Output> {
+        Output::open_among(Unfinished::default(), path)
+    }
+
+    /// Opens another output of the same command.
+    ///
+    /// # Errors
+    /// As [`Output::open`].
+    pub fn open_another(&self, path: &Path) -> Result<Output> {
+        Output::open_among(self.unfinished.clone(), Some(path))
+    }
+
+    fn open_among(unfinished: Unfinished, path: Option<&Path>) -> Result<Output> {
         let target = match path {
-            // Opened anew, the device would be replaced by a file where it leads to one.
-            Some(path) if path == Path::new("/dev/stdout") || path == Path::new("-") => {
-                Target::Stdout(BufWriter::new(std::io::stdout()))
-            }
             None => Target::Stdout(BufWriter::new(std::io::stdout())),
-            Some(path) => open_file(path).with_context(|| format!("cannot write {:?}", path.display()))?,
+            Some(path) if is_stdout(path) => Target::Stdout(BufWriter::new(std::io::stdout())),
+            Some(path) => open_file(path, &unfinished).with_context(|| format!("cannot write {:?}", path.display()))?,
         };
-        Ok(Output { target })
+        Ok(Output { target, unfinished })
     }
 
     /// Puts everything in place.
@@ -86,6 +98,17 @@ impl Output {
     }
 }
 
+/// The outcome of writing a trace, an error of the output as such, so that its kind is seen.
+///
+/// # Errors
+/// As the writing of the trace.
+pub fn written(outcome: std::result::Result<(), WriteError>) -> Result<()> {
+    outcome.map_err(|error| match error {
+        WriteError::Source(error) => error.into(),
+        WriteError::Output(error) => error.into(),
+    })
+}
+
 /// Prints a whole text on standard output.
 ///
 /// # Errors
@@ -97,6 +120,12 @@ pub fn print(text: &str) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Whether a name stands for standard output. Opened anew, the device would be replaced by a file where it
+/// leads to one.
+pub fn is_stdout(path: &Path) -> bool {
+    path == Path::new("/dev/stdout") || path == Path::new("-")
+}
+
 /// Refuses outputs that are the same file as an input or as another output.
 ///
 /// # Errors
@@ -106,8 +135,9 @@ pub fn refuse_overlap(inputs: &[&OsStr], outputs: &[&Path]) -> std::result::Resu
         let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
         path.canonicalize().ok().or_else(|| Some(folder.canonicalize().ok()?.join(path.file_name()?)))
     };
-    let mut taken: Vec<PathBuf> = inputs.iter().filter_map(|input| real(Path::new(input))).collect();
-    for output in outputs {
+    let is_file = |path: &&Path| !is_stdout(path);
+    let mut taken: Vec<PathBuf> = inputs.iter().map(Path::new).filter(is_file).filter_map(real).collect();
+    for output in outputs.iter().copied().filter(is_file) {
         let Some(place) = real(output).filter(|place| !place.exists() || place.is_file()) else { continue };
         if taken.contains(&place) {
             let problem = "it is read or written by the same command: choose another name for the output";
@@ -132,33 +162,44 @@ fn cannot_write(path: &Path) -> String {
     format!("cannot write {:?}", path.display())
 }
 
-fn open_file(path: &Path) -> std::io::Result<Target> {
-    // A link keeps pointing where it does: what it points at is replaced.
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+fn open_file(path: &Path, unfinished: &Unfinished) -> std::io::Result<Target> {
+    let path = behind_links(path)?;
     match std::fs::metadata(&path) {
         Ok(found) if found.is_dir() => Err(std::io::Error::other("it is a directory")),
         Ok(found) if !found.is_file() => {
             let file = BufWriter::new(File::options().write(true).open(&path)?);
             Ok(Target::Direct { file, path })
         }
-        _ => open_beside(path),
+        found => open_beside(path, unfinished, found.ok().map(|found| found.permissions())),
     }
 }
 
-fn open_beside(path: PathBuf) -> std::io::Result<Target> {
+/// Links followed at most, as many as Linux follows.
+const MOST_LINKS: usize = 40;
+
+/// The file that a link leads to, which is replaced and the link kept; it need not be there yet.
+fn behind_links(path: &Path) -> std::io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        match std::fs::read_link(&path) {
+            Ok(target) => path = path.parent().unwrap_or(Path::new("")).join(target),
+            Err(_) => return Ok(path),
+        }
+    }
+    Err(std::io::Error::other("it is a link that leads in a circle"))
+}
+
+/// A new file takes the place of the old one with its permissions.
+fn open_beside(path: PathBuf, unfinished: &Unfinished, permissions: Option<Permissions>) -> std::io::Result<Target> {
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
     };
     std::fs::metadata(folder)?;
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".kvsim-");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    let file = unfinished.create_in(folder, permissions.as_ref())?;
+    if let Some(permissions) = permissions {
+        file.as_file().set_permissions(permissions)?;
     }
-    let file = builder.tempfile_in(folder)?;
     Ok(Target::Whole { file: Box::new(BufWriter::with_capacity(1 << 16, file)), path })
 }
 

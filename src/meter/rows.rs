@@ -5,12 +5,11 @@ use super::{Counted, LaneEnd, Meter, MeterEntry, RowCounts, Run, StepCounts};
 
 pub(super) const ENTRY: MeterEntry =
     MeterEntry::new("rows", "steps and rows, measured or not", SUMS, &[], |_| Box::new(Rows::default()))
-        .run(Run::Always)
-        .of_lanes();
+        .run(Run::Always);
 
 const SUMS: &[Sum] = &[
     Sum::count("steps", "steps", "steps measured"),
-    Sum::count("rows", "rows", "rows behind the means: one for each measured step and query head"),
+    Sum::count("rows_measured", "rows", "rows behind the means: one for each measured step and query head"),
     Sum::count("skipped_rows", "steps", "steps without usable attention"),
     Sum::count("prompt_steps", "steps", "steps of a prompt that is cut down at once: observed, not measured"),
 ];

@@ -4,6 +4,7 @@
 //! files. The tensor data is never held whole. A file of other tensors is handed to the square arrays.
 
 mod header;
+mod lists;
 mod names;
 mod raw;
 mod read;

@@ -2,7 +2,7 @@
 
 use crate::common::lanes::{lane, tallies_of_one, trace};
 use kvsim::analyze::advice::{Advice, Choice, Sweep, advise};
-use kvsim::replay::{Options, caches_of};
+use kvsim::replay::{NoObserver, Options, caches_of};
 use kvsim::trace::memory::Rows;
 use kvsim::trace::spec::MixtureSpec;
 use kvsim::trace::synthetic::SyntheticTrace;
@@ -10,7 +10,7 @@ use kvsim::trace::{SelfAttention, Source};
 
 fn advised(source: &dyn Source, sweep: &Sweep) -> Advice {
     let caches = caches_of(source.info()).expect("sound metadata");
-    advise(source, &caches, &Options::default(), sweep, &|_| ()).expect("a sound trace")
+    advise(source, &caches, &Options::default(), sweep, &NoObserver).expect("a sound trace")
 }
 
 #[track_caller]
@@ -54,7 +54,7 @@ fn every_figure_is_that_of_a_replay() {
         let lanes: Vec<_> = windows(budget).map(|window| lane("h2o", budget, &[("recent-window", *window)])).collect();
         let retained = tallies_of_one(&source, &lanes)
             .into_iter()
-            .map(|tally| tally.real("retained_mass_sum") / tally.count("rows") as f64);
+            .map(|tally| tally.real("retained_mass_sum") / tally.count("rows_measured") as f64);
         let retained: Vec<f64> = retained.collect();
         let best = retained.iter().copied().fold(0.0, f64::max);
         let least = retained.iter().position(|mass| *mass >= best - 0.02).expect("the best is enough");
@@ -62,7 +62,7 @@ fn every_figure_is_that_of_a_replay() {
         assert_eq!((choice.retained_mass, choice.best_retained_mass), (retained[least], best));
         assert_eq!(choice.recent_window, windows(budget).nth(least).copied());
         let bound = &tallies_of_one(&source, &[lane(advice.bound, budget, &[])])[0];
-        assert_eq!(choice.bound, bound.real("retained_mass_sum") / bound.count("rows") as f64);
+        assert_eq!(choice.bound, bound.real("retained_mass_sum") / bound.count("rows_measured") as f64);
         assert_eq!(choice.headroom, Some(choice.retained_mass / choice.bound));
     }
 }
@@ -78,7 +78,7 @@ fn it_says_what_it_swept_and_the_closest_bound_that_time_and_memory_allow() {
     assert_eq!((advice.lanes, advice.bound), (3 * 5 + 3 * 2, "optimal"));
     let caches = caches_of(source.info()).expect("sound metadata");
     let poor = Options { max_memory: 1000, ..Options::default() };
-    let advice = advise(&source, &caches, &poor, &sweep, &|_| ()).expect("the oracle needs no memory");
+    let advice = advise(&source, &caches, &poor, &sweep, &NoObserver).expect("the oracle needs no memory");
     assert_eq!(advice.bound, "oracle");
 }
 

@@ -43,7 +43,7 @@ fn assert_same_steps(lane: &LanePlan, records: &[StepRecord], wanted: &reference
         assert_eq!(record.kept, wanted.kept.len(), "{name}: kept after step {step}");
         assert_eq!(record.measured.is_some(), wanted.measured.is_some(), "{name}: measured in step {step}");
         if let (Some(tally), Some(row)) = (&record.measured, &wanted.measured) {
-            let seen = Seen { rows: vec![row.clone()], sinks: 4, ..Seen::default() };
+            let seen = Seen::step(vec![row.clone()]);
             as_meters::assert_same_sums(&format!("{name}: step {step}"), tally, &seen);
         }
     }
@@ -53,5 +53,7 @@ fn assert_same_steps(lane: &LanePlan, records: &[StepRecord], wanted: &reference
 #[track_caller]
 pub fn assert_same_sums(lane: &LanePlan, tally: &Tally, wanted: &reference::Outcome) {
     let budget = lane.budget.map(|_| tally.count("budget_sum") as usize);
-    as_meters::assert_same_sums(lane.entry.name, tally, &wanted.seen(budget));
+    // Several plans may be best: they retain the same and hold different positions.
+    let compared = |meter: &str| !lane.entry.is_bound() || ["rows", "mass", "budget"].contains(&meter);
+    as_meters::assert_same_sums_of(lane.entry.name, tally, &wanted.seen(budget), compared);
 }

@@ -1,30 +1,45 @@
 //! The analysis for people: a table for each part, and what to make of it.
 
+use super::summary::summary;
 use kvsim::analyze::advice::{Advice, Choice};
 use kvsim::analyze::agreement::Agreement;
 use kvsim::analyze::locality::{HeavyPosition, LocalityFigures};
 use kvsim::analyze::persistence::Overlap;
 use kvsim::analyze::{Analysis, StreamAnalysis};
 use kvsim::report::text_table::TextTable;
+use kvsim::text::plain;
 use kvsim::trace::{StreamLabel, TraceInfo};
+use kvsim::word::Word;
 
-pub fn text(info: &TraceInfo, analysis: &Analysis) -> String {
-    let mut parts = vec![head(info, analysis), persistence(info, analysis)];
-    if !analysis.agreement.is_empty() {
-        parts.push(agreement(&analysis.agreement));
+/// More streams than this are summed up, unless all are asked for.
+const MOST_LISTED: usize = 12;
+
+pub fn text(info: &TraceInfo, analysis: &Analysis, all: bool) -> String {
+    let mut parts = vec![head(info, analysis)];
+    if all || analysis.streams.len() <= MOST_LISTED {
+        parts.push(persistence(info, analysis));
+        if !analysis.agreement.is_empty() {
+            parts.push(agreement(&analysis.agreement));
+        }
+        parts.push(locality(&analysis.streams));
+    } else {
+        parts.push(summary(analysis));
     }
-    parts.push(locality(&analysis.streams));
     parts.extend(analysis.advice.iter().map(advice));
     parts.join("\n")
 }
 
 fn head(info: &TraceInfo, analysis: &Analysis) -> String {
     let (kind, positions) = (info.self_attention.word(), info.positions);
-    format!("{}: self {kind}, {positions} positions, {}\n", info.name, counted(analysis.streams.len(), "stream"))
+    format!(
+        "{}: self {kind}, {positions} positions, {}\n",
+        plain(&info.name),
+        counted(analysis.streams.len(), "stream")
+    )
 }
 
 fn persistence(info: &TraceInfo, analysis: &Analysis) -> String {
-    let half = info.positions / 2;
+    let half = info.reached() / 2;
     let of_streams = analysis.streams.iter().map(|stream| (&stream.label, &stream.persistence));
     let of_layers = analysis.layers.iter().map(|layer| (&layer.label, &layer.persistence));
     let row = |label: &StreamLabel, overlap: &Overlap| {
@@ -149,7 +164,7 @@ fn combined(caches: usize) -> String {
     format!("{}{all}", counted(caches, "cache"))
 }
 
-fn counted(count: usize, what: &str) -> String {
+pub(super) fn counted(count: usize, what: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {what}{plural}")
 }

@@ -3,14 +3,13 @@
 use super::assemble::{Dump, Found};
 use super::frame::{Columns, Frame, Known};
 use crate::error::{Error, Result};
+use crate::trace::limits::check_positions;
 use crate::trace::options::ReadOptions;
 use std::collections::BTreeMap;
 
 const FIRST_POSITION: &str = "first_position";
 const COLUMN_OFFSET: &str = "column_offset.";
 const SLIDING_WINDOW: &str = "sliding_window.";
-/// Positions beyond any context: a row of them takes 64 MiB.
-const MAX_POSITIONS: usize = 1 << 24;
 
 /// Finds a frame for each stream.
 ///
@@ -49,14 +48,6 @@ pub(super) fn notes(found: &[Found], frames: &[Frame]) -> Vec<String> {
 pub(super) fn without_applied(mut metadata: BTreeMap<String, String>) -> BTreeMap<String, String> {
     metadata.retain(|key, _| key != FIRST_POSITION && !key.starts_with(COLUMN_OFFSET));
     metadata
-}
-
-/// Refuses more positions than any context has, before a row of them is made.
-pub(super) fn check_positions(positions: usize) -> Result<(), String> {
-    if positions <= MAX_POSITIONS {
-        return Ok(());
-    }
-    Err(format!("{positions} positions are more than the {MAX_POSITIONS} that can be replayed"))
 }
 
 fn known(dump: &Dump, layer: u32, options: &ReadOptions) -> Result<Known> {
