@@ -1,8 +1,11 @@
 //! The flags that say how a trace is to be read, shared by every command that reads one.
 
 use clap::Args;
-use kvsim::trace::SelfAttention;
-use kvsim::trace::options::{Normalize, PerLayer, ReadOptions};
+use kvsim::error::{Error, Result};
+use kvsim::trace::axes::Axes;
+use kvsim::trace::options::{ColumnOrder, Normalize, PerLayer, ReadOptions};
+use kvsim::trace::{SelfAttention, Source, formats};
+use std::ffi::OsString;
 
 /// What a user says about a trace that its file does not.
 #[derive(Args, Clone, Debug)]
@@ -24,6 +27,24 @@ pub struct ReadArgs {
     #[arg(long, value_name = "LIST")]
     column_offset: Option<PerLayer>,
 
+    /// What the indices of an array count, such as layer,head,query,key; batch=0 takes the first of several sequences
+    #[arg(long, value_name = "LIST")]
+    axes: Option<Axes>,
+
+    /// Order of the columns where a layer is as wide as its window: ascending, or ring (position p is in column p
+    /// mod window) [default: ascending]
+    #[arg(long, value_name = "ORDER", hide_default_value = true, default_value = "ascending")]
+    columns: ColumnOrder,
+
+    /// The arrays of the file that hold the attention, by name or pattern ('*hook_pattern'); may be given several
+    /// times [default: those that look like it]
+    #[arg(long, value_name = "NAME")]
+    array: Vec<String>,
+
+    /// All the files named are one trace: a file for each layer or step (a folder of them needs no flag)
+    #[arg(long)]
+    pub join: bool,
+
     /// Sliding window of the layers, in positions: 512 for every layer, 0:512,3:64 for these
     #[arg(long, value_name = "LIST")]
     layer_window: Option<PerLayer>,
@@ -39,6 +60,48 @@ pub struct ReadArgs {
 }
 
 impl ReadArgs {
+    /// Opens a trace, or all of several files as one.
+    pub fn open(&self, traces: &[OsString]) -> Result<Box<dyn Source>> {
+        match traces {
+            _ if self.join => formats::open_joined(traces, &self.options()),
+            [trace] => formats::open(trace, &self.options()),
+            _ => Err(Error::usage("several files are one trace only with --join")),
+        }
+    }
+
+    /// The flags that were given, as they are typed.
+    pub fn flags(&self) -> Vec<String> {
+        let ReadArgs {
+            self_attention,
+            start,
+            first_position,
+            column_offset,
+            axes,
+            columns,
+            array,
+            join,
+            layer_window,
+            normalize,
+            max_memory,
+        } = self;
+        let number = |value: &Option<usize>| value.map(|value| value.to_string());
+        let list = |value: &Option<PerLayer>| value.as_ref().map(PerLayer::to_string);
+        let values = [
+            ("--self", self_attention.map(|kind| kind.word().to_owned())),
+            ("--start", number(start)),
+            ("--first-position", number(first_position)),
+            ("--column-offset", list(column_offset)),
+            ("--axes", axes.as_ref().map(Axes::to_string)),
+            ("--columns", (*columns == ColumnOrder::Ring).then(|| "ring".to_owned())),
+            ("--layer-window", list(layer_window)),
+            ("--normalize", normalize.map(|Normalize::Rows| "rows".to_owned())),
+            ("--max-memory", max_memory.map(|bytes| bytes.to_string())),
+        ];
+        let given = values.into_iter().filter_map(|(flag, value)| Some(format!("{flag} {}", quoted(&value?))));
+        let arrays = array.iter().map(|name| format!("--array {}", quoted(name)));
+        given.chain(arrays).chain(join.then(|| "--join".to_owned())).collect()
+    }
+
     /// What the library is told.
     pub fn options(&self) -> ReadOptions {
         ReadOptions {
@@ -48,9 +111,18 @@ impl ReadArgs {
             column_offset: self.column_offset.clone().unwrap_or_default(),
             layer_window: self.layer_window.clone().unwrap_or_default(),
             normalize: self.normalize,
+            axes: self.axes.clone(),
+            columns: self.columns,
+            arrays: self.array.clone(),
             max_memory: self.max_memory,
         }
     }
+}
+
+/// A word as a shell takes it.
+pub fn quoted(word: &str) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "_-./:=,@%+".contains(letter);
+    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
 fn parse_size(text: &str) -> Result<u64, String> {
@@ -62,5 +134,18 @@ fn parse_size(text: &str) -> Result<u64, String> {
     };
     let number = if shift == 0 { text } else { &text[..text.len() - 1] };
     let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
-    bytes.ok_or_else(|| format!("{text:?} is no size: write bytes, or 512M, 4G"))
+    bytes.ok_or_else(|| format!("{text:?} is not a size: write bytes, or 512M, 4G"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_where_a_shell_would_take_them_apart() {
+        assert_eq!(quoted("a/b-1.npy"), "a/b-1.npy");
+        assert_eq!(quoted("*hook pattern"), "'*hook pattern'");
+        assert_eq!(quoted("it's"), "'it'\\''s'");
+        assert_eq!(quoted(""), "''");
+    }
 }

@@ -51,7 +51,7 @@ fn budget_help() -> String {
     kvsim replay --policy scissorhands,h2o --budget 256,512 --recent-window 16..128x2\n  \
     kvsim replay trace.safetensors --budget 5%,10%,20% --per-stream --format csv -o results.csv")]
 pub struct ReplayArgs {
-    /// Trace files (see README.md for formats), a built-in name, or - for JSON lines on standard
+    /// Trace files (see README.md for formats), folders of them, built-in names, or - for standard
     /// input [default: decode-4096]
     #[arg(value_name = "TRACE")]
     traces: Vec<OsString>,
@@ -224,7 +224,8 @@ impl ReplayArgs {
     fn jobs(&self, request: &LaneRequest, layer_budgets: &LayerBudgets) -> Result<Vec<Job>, Error> {
         let default = [OsString::from(DEFAULT_TRACE)];
         let traces = if self.traces.is_empty() { &default[..] } else { &self.traces };
-        traces.iter().map(|trace| Job::prepare(self, trace, request, self.options(layer_budgets))).collect()
+        let files = if self.read.join { traces.len() } else { 1 };
+        traces.chunks(files).map(|files| Job::prepare(self, files, request, self.options(layer_budgets))).collect()
     }
 
     fn options(&self, layer_budgets: &LayerBudgets) -> Options {

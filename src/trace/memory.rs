@@ -27,6 +27,7 @@ impl MemoryTrace {
             streams: Vec::new(),
             metadata: BTreeMap::new(),
             notes: Vec::new(),
+            read_as: Vec::new(),
         };
         MemoryTrace { info, streams: Vec::new() }
     }

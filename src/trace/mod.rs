@@ -5,7 +5,10 @@
 //! one line in [`formats::FORMATS`].
 
 mod adjusted;
+pub mod axes;
+mod content;
 pub mod formats;
+mod join;
 pub mod jsonl;
 mod label;
 pub mod memory;
@@ -22,7 +25,9 @@ pub mod spec;
 mod spread;
 mod square;
 mod storage;
+mod stream_input;
 pub mod synthetic;
+mod zstd;
 
 pub use label::{Head, StreamLabel};
 pub use refusal::refuse_weights;
@@ -103,6 +108,8 @@ pub struct TraceInfo {
     pub metadata: BTreeMap<String, String>,
     /// What a user should know of how the file was understood, one line each, without its name.
     pub notes: Vec<String>,
+    /// Flags that say aloud how the file was understood where it left that open, such as `--self excluded`.
+    pub read_as: Vec<String>,
 }
 
 impl TraceInfo {

@@ -10,7 +10,6 @@ use super::storage::{Storage, open_file};
 use crate::error::{Error, Result};
 use header::Header;
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
 use std::io::BufReader;
 use std::path::Path;
 use std::sync::Arc;
@@ -18,15 +17,22 @@ use std::sync::Arc;
 /// Opens an npy file.
 ///
 /// # Errors
-/// When it is no sound array of floats, or no attention.
+/// When it is not a sound array of floats, or not attention.
 pub fn open(path: &Path, options: &ReadOptions) -> Result<Box<dyn Source>> {
+    open_square(dump(path)?, options)
+}
+
+/// The array of an npy file.
+///
+/// # Errors
+/// When it is not a sound array of floats.
+pub(super) fn dump(path: &Path) -> Result<Dump> {
     let file = path.display().to_string();
     let array = describe(path).map_err(|error| match error {
         Problem::Io(error) => error,
         Problem::Data(problem) => Error::data(&file, problem),
     })?;
-    let dump = Dump { file, format: "npy", arrays: vec![array], metadata: BTreeMap::new(), notes: Vec::new() };
-    open_square(dump, options)
+    Ok(Dump { file, format: "npy", arrays: vec![array], ..Dump::default() })
 }
 
 /// What can go wrong before the place is named.
@@ -47,12 +53,12 @@ fn describe(path: &Path) -> Result<Array, Problem> {
     let header = header::read(&mut BufReader::new(file))?;
     let cells = header.cells(&path.display().to_string(), None)?;
     check_len(&header, cells, len)?;
-    Ok(array(&header, String::new(), cells, Storage::File(path.to_owned()), header.len))
+    Ok(array(&header, String::new(), cells, &Arc::new(Storage::File(path.to_owned())), header.len))
 }
 
 /// The array behind a header, whose bytes start at `start`.
-pub(super) fn array(header: &Header, name: String, cells: Cells, storage: Storage, start: u64) -> Array {
-    Array { name, shape: header.shape.clone(), cells, fortran: header.fortran, storage: Arc::new(storage), start }
+pub(super) fn array(header: &Header, name: String, cells: Cells, storage: &Arc<Storage>, start: u64) -> Array {
+    Array { name, shape: header.shape.clone(), cells, fortran: header.fortran, storage: Arc::clone(storage), start }
 }
 
 /// Checks that of `len` bytes the header and the array make up all; returns the array's.

@@ -4,8 +4,10 @@
 //! which of them it can honour, and the others are refused by name.
 
 use super::SelfAttention;
+use super::axes::Axes;
 use crate::error::{Error, Result};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::str::FromStr;
 
 /// How a trace is to be read, where the file does not say it or says it wrongly. The default adds
@@ -25,6 +27,13 @@ pub struct ReadOptions {
     pub layer_window: PerLayer,
     /// What rows are divided by.
     pub normalize: Option<Normalize>,
+    /// What the indices of an array count, where its shape alone would be read otherwise.
+    pub axes: Option<Axes>,
+    /// How the columns of a cache that lets old positions go are ordered.
+    pub columns: ColumnOrder,
+    /// Names or patterns (`*`, `?`) of the arrays that hold the attention, of the arrays of a file; empty where
+    /// only one kind of array can.
+    pub arrays: Vec<String>,
     /// Bytes that may be held in memory for an array which cannot be streamed as it is stored; a
     /// larger one goes through a temporary file.
     pub max_memory: Option<u64>,
@@ -35,6 +44,29 @@ pub struct ReadOptions {
 pub enum Normalize {
     /// Each row by its own sum, in f64, rounded to f32; a row of zeros says nothing about its step.
     Rows,
+}
+
+/// The order of the columns of a layer whose cache is as wide as its sliding window.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ColumnOrder {
+    /// Positions ascend: the last column is the token itself.
+    #[default]
+    Ascending,
+    /// Position `p` is in column `p` mod window, as in a ring buffer.
+    Ring,
+}
+
+impl FromStr for ColumnOrder {
+    type Err = String;
+
+    /// Reads `ascending` or `ring`.
+    fn from_str(text: &str) -> Result<ColumnOrder, String> {
+        match text {
+            "ascending" => Ok(ColumnOrder::Ascending),
+            "ring" => Ok(ColumnOrder::Ring),
+            _ => Err(format!("{text:?} is not an order of columns: write ascending or ring (slot = position mod window)")),
+        }
+    }
 }
 
 /// A number for all layers, for some of them, or for none.
@@ -78,6 +110,14 @@ impl FromStr for PerLayer {
     }
 }
 
+impl fmt::Display for PerLayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let layers = self.layers.iter().map(|(layer, value)| format!("{layer}:{value}"));
+        let all: Vec<String> = self.others.iter().map(usize::to_string).chain(layers).collect();
+        f.write_str(&all.join(","))
+    }
+}
+
 impl PerLayer {
     fn add(&mut self, part: &str) -> Option<()> {
         let before = match part.split_once(':') {
@@ -103,6 +143,12 @@ pub enum ReadOption {
     LayerWindow,
     /// [`ReadOptions::normalize`].
     Normalize,
+    /// [`ReadOptions::axes`].
+    Axes,
+    /// [`ReadOptions::columns`].
+    Columns,
+    /// [`ReadOptions::arrays`].
+    Arrays,
 }
 
 impl ReadOption {
@@ -116,7 +162,13 @@ impl ReadOption {
         ReadOption::ColumnOffset,
         ReadOption::LayerWindow,
         ReadOption::Normalize,
+        ReadOption::Axes,
+        ReadOption::Columns,
+        ReadOption::Arrays,
     ];
+    /// What rows of a text file honour.
+    pub const LINES: &'static [ReadOption] =
+        &[ReadOption::FirstPosition, ReadOption::LayerWindow, ReadOption::Normalize];
 
     /// The flag of the command line.
     pub fn flag(self) -> &'static str {
@@ -127,6 +179,9 @@ impl ReadOption {
             ReadOption::ColumnOffset => "--column-offset",
             ReadOption::LayerWindow => "--layer-window",
             ReadOption::Normalize => "--normalize",
+            ReadOption::Axes => "--axes",
+            ReadOption::Columns => "--columns",
+            ReadOption::Arrays => "--array",
         }
     }
 
@@ -138,6 +193,9 @@ impl ReadOption {
             ReadOption::ColumnOffset => !options.column_offset.is_empty(),
             ReadOption::LayerWindow => !options.layer_window.is_empty(),
             ReadOption::Normalize => options.normalize.is_some(),
+            ReadOption::Axes => options.axes.is_some(),
+            ReadOption::Columns => options.columns != ColumnOrder::Ascending,
+            ReadOption::Arrays => !options.arrays.is_empty(),
         }
     }
 }
@@ -167,6 +225,7 @@ mod tests {
     fn a_number_may_be_for_all_layers_or_for_some() {
         let values: PerLayer = "0:512, 3:64".parse().expect("sound");
         assert_eq!([0, 1, 3].map(|layer| values.of(layer)), [Some(512), None, Some(64)]);
+        assert_eq!(values.to_string(), "0:512,3:64");
         let values: PerLayer = "16,3:64".parse().expect("sound");
         assert_eq!([0, 3].map(|layer| values.of(layer)), [Some(16), Some(64)]);
     }

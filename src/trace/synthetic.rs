@@ -33,6 +33,7 @@ impl SyntheticTrace {
             streams: vec![StreamInfo { label, rows, dtype: "f32" }],
             metadata: BTreeMap::from([("source".to_owned(), format!("synthetic, seed {}", spec.seed))]),
             notes: Vec::new(),
+            read_as: Vec::new(),
         };
         SyntheticTrace { info, spec: Arc::new(spec) }
     }

@@ -6,8 +6,8 @@ use crate::cli::plan::{LaneRequest, Lanes};
 use kvsim::error::Error;
 use kvsim::position::Position;
 use kvsim::replay::{CachePlan, LanePlan, Options};
-use kvsim::trace::{Source, TraceInfo, formats};
-use std::ffi::OsStr;
+use kvsim::trace::{Source, TraceInfo};
+use std::ffi::OsString;
 
 /// A trace, the caches chosen of it, and the lanes that run on them.
 pub struct Job {
@@ -20,9 +20,14 @@ pub struct Job {
 }
 
 impl Job {
-    /// Opens a trace and plans its replay.
-    pub fn prepare(args: &ReplayArgs, trace: &OsStr, request: &LaneRequest, options: Options) -> Result<Job, Error> {
-        let source = formats::open(trace, &args.read.options())?;
+    /// Opens a trace, or the files of one, and plans its replay.
+    pub fn prepare(
+        args: &ReplayArgs,
+        traces: &[OsString],
+        request: &LaneRequest,
+        options: Options,
+    ) -> Result<Job, Error> {
+        let source = args.read.open(traces)?;
         let info = source.info();
         notes::note(args.quiet, &info.name, &info.notes);
         let caches = args.streams.select(info)?;

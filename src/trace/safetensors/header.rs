@@ -51,6 +51,7 @@ pub(super) fn describe(raw: RawHeader) -> Result<Header> {
         streams,
         metadata,
         notes: Vec::new(),
+        read_as: Vec::new(),
     };
     Ok(Header { info, places })
 }

@@ -3,11 +3,10 @@
 
 use super::names;
 use crate::error::{Error, Result};
-use crate::trace::storage::open_file;
+use crate::trace::storage::{Bytes, Storage};
 use safetensors::tensor::{Dtype, Metadata};
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
+use std::io::SeekFrom;
 use std::path::Path;
 
 /// The format itself allows no longer header.
@@ -31,12 +30,13 @@ pub(super) struct RawTensor {
     pub start: u64,
 }
 
-/// Reads and checks the header of the file at `path`.
-pub(super) fn read_header(path: &Path) -> Result<RawHeader> {
-    let name = path.display().to_string();
-    let mut file = open_file(path)?;
-    let file_len = file.metadata().map_err(|error| Error::io(path, error))?.len();
-    let bytes = read_header_bytes(&mut file, file_len, path)?;
+/// Reads and checks the header of the file whose bytes are in `storage`.
+pub(super) fn read_header(name: String, storage: &Storage) -> Result<RawHeader> {
+    let failed = |error| Error::io(Path::new(&name), error);
+    let mut file = storage.open()?;
+    let file_len = file.seek(SeekFrom::End(0)).map_err(failed)?;
+    file.seek(SeekFrom::Start(0)).map_err(failed)?;
+    let bytes = read_header_bytes(&mut *file, file_len, &name)?;
     if let Some(twice) = names::twice(&bytes) {
         return Err(Error::data(&name, format!("two tensors are named {twice:?}: give each a name of its own")));
     }
@@ -47,20 +47,27 @@ pub(super) fn read_header(path: &Path) -> Result<RawHeader> {
     Ok(raw_header(name, metadata, data_start))
 }
 
-fn read_header_bytes(file: &mut File, file_len: u64, path: &Path) -> Result<Vec<u8>> {
+fn read_header_bytes(file: &mut dyn Bytes, file_len: u64, name: &str) -> Result<Vec<u8>> {
     let mut prefix = [0; 8];
-    let name = || path.display().to_string();
     if file_len < 8 {
-        return Err(Error::data(name(), format!("{file_len} bytes is too short for a safetensors file")));
+        return Err(Error::data(name, format!("{file_len} bytes is too short for a safetensors file")));
     }
-    file.read_exact(&mut prefix).map_err(|error| Error::io(path, error))?;
+    let failed = |error| Error::io(Path::new(name), error);
+    file.read_exact(&mut prefix).map_err(failed)?;
     let len = u64::from_le_bytes(prefix);
-    if len > MAX_HEADER || len > file_len - 8 {
+    if len > file_len - 8 {
         let problem = format!("the header claims {len} bytes, the file has {file_len}: truncated, or not safetensors");
-        return Err(Error::data(name(), problem));
+        return Err(Error::data(name, problem));
+    }
+    if len > MAX_HEADER {
+        let problem = format!(
+            "the header has {len} bytes, more than the {MAX_HEADER} that the format allows: write fewer tensors, such \
+             as one array for each layer"
+        );
+        return Err(Error::data(name, problem));
     }
     let mut bytes = vec![0; len as usize];
-    file.read_exact(&mut bytes).map_err(|error| Error::io(path, error))?;
+    file.read_exact(&mut bytes).map_err(failed)?;
     Ok(bytes)
 }
 

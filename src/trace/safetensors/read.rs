@@ -7,16 +7,24 @@ use crate::error::{Error, Result};
 use crate::kernels;
 use crate::position::Position;
 use crate::trace::options::{ReadOption, ReadOptions};
-use crate::trace::storage::open_file;
+use crate::trace::square::{Dump, open as open_square};
+use crate::trace::storage::{Bytes, Storage, new_copy};
 use crate::trace::{RowBlock, RowReader, SelfAttention, Source, TraceInfo};
 use safetensors::tensor::Dtype;
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Read, SeekFrom};
 use std::path::{Path, PathBuf};
 
 struct SafetensorsTrace {
-    path: PathBuf,
+    storage: Storage,
     header: Header,
+}
+
+/// What a safetensors file holds.
+pub(in crate::trace) enum Contents {
+    /// A native trace.
+    Native(Box<dyn Source>),
+    /// Square arrays.
+    Arrays(Dump),
 }
 
 /// Opens a native trace, or square arrays; of a native trace only the header is read.
@@ -24,13 +32,38 @@ struct SafetensorsTrace {
 /// # Errors
 /// When the file is not a sound safetensors file, or neither a kvsim trace nor attention in square arrays.
 pub fn open(path: &Path, options: &ReadOptions) -> Result<Box<dyn Source>> {
-    let header = read_header(path)?;
+    open_stored(path.display().to_string(), Storage::File(path.to_owned()), options)
+}
+
+/// Opens a trace whose bytes come from what can be read once only, such as a pipe; they go through a temporary file.
+///
+/// # Errors
+/// As for a file, and when the temporary file cannot be written.
+pub(in crate::trace) fn open_stream(name: &str, bytes: &mut dyn Read, options: &ReadOptions) -> Result<Box<dyn Source>> {
+    let copy = new_copy()?;
+    std::io::copy(bytes, &mut copy.as_file()).map_err(|error| Error::io(Path::new(name), error))?;
+    open_stored(name.to_owned(), Storage::Copy(copy), options)
+}
+
+fn open_stored(name: String, storage: Storage, options: &ReadOptions) -> Result<Box<dyn Source>> {
+    match contents(name, storage, options)? {
+        Contents::Native(source) => Ok(source),
+        Contents::Arrays(dump) => open_square(dump, options),
+    }
+}
+
+/// What the file whose bytes are in `storage` holds.
+///
+/// # Errors
+/// As for [`open`].
+pub(in crate::trace) fn contents(name: String, storage: Storage, options: &ReadOptions) -> Result<Contents> {
+    let header = read_header(name, &storage)?;
     if square::is_square(&header) {
-        return square::open(path, header, options);
+        return square::dump(storage, header).map(Contents::Arrays);
     }
     let header = describe(header)?;
     options.allow_only(ReadOption::COMMON, "a native trace")?;
-    Ok(Box::new(SafetensorsTrace { path: path.to_owned(), header }))
+    Ok(Contents::Native(Box::new(SafetensorsTrace { storage, header })))
 }
 
 impl Source for SafetensorsTrace {
@@ -41,11 +74,11 @@ impl Source for SafetensorsTrace {
     fn open(&self, stream: usize) -> Result<Box<dyn RowReader>> {
         let TensorPlace { dtype, start } = self.header.places[stream];
         let info = self.info();
-        let mut file = open_file(&self.path)?;
-        file.seek(SeekFrom::Start(start)).map_err(|error| Error::io(&self.path, error))?;
+        let mut file = self.storage.open()?;
+        file.seek(SeekFrom::Start(start)).map_err(|error| Error::io(Path::new(&info.name), error))?;
         Ok(Box::new(TriangleReader {
             file,
-            path: self.path.clone(),
+            path: PathBuf::from(&info.name),
             dtype,
             kind: info.self_attention,
             next: info.first_position,
@@ -56,7 +89,7 @@ impl Source for SafetensorsTrace {
 }
 
 struct TriangleReader {
-    file: File,
+    file: Box<dyn Bytes>,
     path: PathBuf,
     dtype: Dtype,
     kind: SelfAttention,

@@ -1,7 +1,8 @@
 //! The table of what can be odd about rows, and the line that is told of each.
 
 use super::report::{Noticed, Odd};
-use super::source::{SquareTrace, Stream};
+use super::source::SquareTrace;
+use super::stream::Stream;
 use crate::position::Position;
 use crate::trace::StreamLabel;
 
