@@ -49,7 +49,7 @@ impl InspectArgs {
         let source = self.read.open(&self.traces)?;
         let figures = self.figures(&*source)?;
         let (info, said) = (source.info(), said(&*source, &figures));
-        let command = self.replay_command(info);
+        let command = self.replay_command(info, &figures);
         print(&match self.format {
             Format::Text => format!("{}\nreplay it with:\n  {command}\n", text(info, &figures, &said)),
             Format::Json => json(info, &figures, &said, &command),
@@ -57,14 +57,16 @@ impl InspectArgs {
     }
 
     /// The command that replays the trace as it was understood: what was said of it, and what was found out.
-    fn replay_command(&self, info: &TraceInfo) -> String {
+    fn replay_command(&self, info: &TraceInfo, figures: &[StreamFigures]) -> String {
         let given = self.read.flags();
         let is_given = |flag: &String| given.iter().any(|given| given.split(' ').next() == flag.split(' ').next());
         let found = info.read_as.iter().filter(|flag| !is_given(flag)).cloned();
         let prompt = info.metadata_count("prompt_len").filter(|len| (1..info.positions).contains(len));
         let traces = self.traces.iter().map(|trace| quoted(&trace.to_string_lossy()));
         let words = ["kvsim replay".to_owned()].into_iter().chain(traces).chain(given.iter().cloned()).chain(found);
-        words.chain(prompt.map(|_| "--prompt block".to_owned())).collect::<Vec<_>>().join(" ")
+        let bad = figures.iter().any(|stream| stream.bad_rows > 0);
+        let further = [bad.then_some("--on-bad-row skip"), prompt.map(|_| "--prompt block")];
+        words.chain(further.into_iter().flatten().map(str::to_owned)).collect::<Vec<_>>().join(" ")
     }
 
     fn figures(&self, source: &dyn Source) -> Result<Vec<StreamFigures>> {

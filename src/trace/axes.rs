@@ -60,7 +60,8 @@ impl FromStr for Axes {
 
     /// Reads names between commas; the last is `key`, and one of the others `query` or `step`.
     fn from_str(text: &str) -> Result<Axes, String> {
-        let names: Vec<AxisName> = text.split(',').map(|name| AxisName::parse(name.trim())).collect::<Result<_, _>>()?;
+        let names: Vec<AxisName> =
+            text.split(',').map(|name| AxisName::parse(name.trim())).collect::<Result<_, _>>()?;
         for (at, name) in names.iter().enumerate() {
             if names[..at].iter().any(|other| other.is_like(*name)) {
                 return Err(format!("{name} is there twice: each axis has a name of its own"));

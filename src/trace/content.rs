@@ -30,10 +30,22 @@ const OTHERS: &[(&[u8], &str)] = &[
     ),
     (b"\xff\xfe", "UTF-16 text: save it as UTF-8"),
     (b"\xfe\xff", "UTF-16 text: save it as UTF-8"),
-    (b"\x80\x02", "pickled Python objects, which can run code when they are read: save arrays with numpy or safetensors"),
-    (b"\x80\x03", "pickled Python objects, which can run code when they are read: save arrays with numpy or safetensors"),
-    (b"\x80\x04", "pickled Python objects, which can run code when they are read: save arrays with numpy or safetensors"),
-    (b"\x80\x05", "pickled Python objects, which can run code when they are read: save arrays with numpy or safetensors"),
+    (
+        b"\x80\x02",
+        "pickled Python objects, which can run code when they are read: save arrays with numpy or safetensors",
+    ),
+    (
+        b"\x80\x03",
+        "pickled Python objects, which can run code when they are read: save arrays with numpy or safetensors",
+    ),
+    (
+        b"\x80\x04",
+        "pickled Python objects, which can run code when they are read: save arrays with numpy or safetensors",
+    ),
+    (
+        b"\x80\x05",
+        "pickled Python objects, which can run code when they are read: save arrays with numpy or safetensors",
+    ),
     (b"\x89HDF\r\n", "an HDF5 file: save its arrays with numpy.savez or safetensors"),
     (b"GGUF", "a GGUF file, which holds a model and not its attention: traces/README.md says how to record some"),
     (b"PAR1", "a Parquet file: save its arrays with numpy.savez or safetensors"),

@@ -1,9 +1,9 @@
 //! The table of trace formats, and the one function that opens a trace by path or name.
 
+use super::content::{self, Content};
 use super::options::{ReadOption, ReadOptions};
 use super::spec::{MixtureSpec, built_in_names};
 use super::synthetic::SyntheticTrace;
-use super::content::{self, Content};
 use super::{Source, TraceInfo, adjusted, join, jsonl, npy, npz, pickle, safetensors, storage, stream_input};
 use crate::error::{Error, Result};
 use std::ffi::{OsStr, OsString};
@@ -158,7 +158,7 @@ fn open_file(path: &Path, options: &ReadOptions) -> Result<Box<dyn Source>> {
         Some(format) => format,
         None => by_content(content).filter(|_| is_nameless(path)).ok_or_else(|| unknown_format(path, content))?,
     };
-    refuse_content(path, format, content, &start)?;
+    refuse_content(path, format, content)?;
     options.allow_only(format.options, &format!("a {} trace", format.name))?;
     (format.open)(path, options)
 }
@@ -205,10 +205,9 @@ fn by_content(content: Content) -> Option<&'static TraceFormat> {
 }
 
 /// Refuses a file that is not what its name says, as far as its first bytes tell.
-fn refuse_content(path: &Path, format: &TraceFormat, content: Content, start: &[u8]) -> Result<()> {
+fn refuse_content(path: &Path, format: &TraceFormat, content: Content) -> Result<()> {
     let name = path.display().to_string();
     let problem = match (content, format.name) {
-        _ if start.is_empty() && format.name != "jsonl" => "empty: no bytes at all".to_owned(),
         (Content::Other(what), _) => what.to_owned(),
         (Content::Unknown, _) | (Content::Json, "jsonl" | "spec") => return Ok(()),
         (Content::Zip, "npz") => return npz::check_whole(path),

@@ -80,7 +80,8 @@ pub(super) fn open_index(index: &Path, options: &ReadOptions) -> Result<Box<dyn 
         return Err(Error::data(name, format!("an index of {len} bytes, more than the {MAX_INDEX} that are read")));
     }
     let text = std::fs::read(index).map_err(|error| Error::io(index, error))?;
-    let unsound = || Error::data(&name, "not a sound index of shards: expected \"weight_map\" with a file for each array");
+    let unsound =
+        || Error::data(&name, "not a sound index of shards: expected \"weight_map\" with a file for each array");
     let value: Value = serde_json::from_slice(&text).map_err(|_| unsound())?;
     let files = value.get("weight_map").and_then(Value::as_object).ok_or_else(unsound)?.values();
     let files: BTreeSet<&str> = files.map(Value::as_str).collect::<Option<_>>().ok_or_else(unsound)?;

@@ -203,7 +203,9 @@ impl Scan {
             let (step, label, word) = (row.step, row.label(), kind.word());
             let from = match self.first_position {
                 Some(_) => format!("from {first}, as first_position says"),
-                None => format!("from {first} where self is {word} (rows that begin later need --first-position {step})"),
+                None => {
+                    format!("from {first} where self is {word} (rows that begin later need --first-position {step})")
+                }
             };
             return Err(format!(
                 "step is {step}, stream {label} expects {expected}: the steps of a stream are consecutive, {from}"

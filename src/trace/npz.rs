@@ -3,8 +3,8 @@
 //! Members that are stored are read where they lie; compressed ones are first inflated, to one temporary
 //! file or, up to `max_memory`, in memory.
 
-use super::npy::header::{self, Header};
 use super::npy;
+use super::npy::header::{self, Header};
 use super::options::ReadOptions;
 use super::square::{Cells, Dump, LeftOut, open as open_square};
 use super::storage::{Storage, new_copy, open_file};

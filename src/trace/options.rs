@@ -64,7 +64,9 @@ impl FromStr for ColumnOrder {
         match text {
             "ascending" => Ok(ColumnOrder::Ascending),
             "ring" => Ok(ColumnOrder::Ring),
-            _ => Err(format!("{text:?} is not an order of columns: write ascending or ring (slot = position mod window)")),
+            _ => Err(format!(
+                "{text:?} is not an order of columns: write ascending or ring (slot = position mod window)"
+            )),
         }
     }
 }

@@ -86,7 +86,8 @@ mod tests {
 
     #[test]
     fn frames_that_are_cut_short_or_changed_are_refused() {
-        let text: Vec<u8> = (0..20_000_u32).flat_map(|number| number.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+        let text: Vec<u8> =
+            (0..20_000_u32).flat_map(|number| number.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
         let whole = frame(&text);
         assert_eq!(inflated(&whole).expect("sound"), text);
         assert!(inflated(&whole[..whole.len() - 5]).is_err());

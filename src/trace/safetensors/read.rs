@@ -39,7 +39,11 @@ pub fn open(path: &Path, options: &ReadOptions) -> Result<Box<dyn Source>> {
 ///
 /// # Errors
 /// As for a file, and when the temporary file cannot be written.
-pub(in crate::trace) fn open_stream(name: &str, bytes: &mut dyn Read, options: &ReadOptions) -> Result<Box<dyn Source>> {
+pub(in crate::trace) fn open_stream(
+    name: &str,
+    bytes: &mut dyn Read,
+    options: &ReadOptions,
+) -> Result<Box<dyn Source>> {
     let copy = new_copy()?;
     std::io::copy(bytes, &mut copy.as_file()).map_err(|error| Error::io(Path::new(name), error))?;
     open_stored(name.to_owned(), Storage::Copy(copy), options)

@@ -18,8 +18,7 @@ pub(super) fn is_square(header: &RawHeader) -> bool {
 /// When none of its tensors can be attention.
 pub(super) fn dump(storage: Storage, header: RawHeader) -> Result<Dump> {
     let storage = Arc::new(storage);
-    let mut dump =
-        Dump { file: header.name, format: "safetensors", metadata: header.metadata, ..Dump::default() };
+    let mut dump = Dump { file: header.name, format: "safetensors", metadata: header.metadata, ..Dump::default() };
     for tensor in header.tensors {
         match cells(&tensor) {
             Ok(cells) => dump.arrays.push(array(tensor, cells, &storage, &dump.file)?),
@@ -54,7 +53,9 @@ fn cells(tensor: &RawTensor) -> Result<Cells, String> {
         Dtype::BF16 => CellType::Bf16,
         Dtype::F32 => CellType::F32,
         Dtype::F64 => CellType::F64,
-        other => return Err(format!("{other:?} of shape {shape:?} is not attention: weights are F16, BF16, F32 or F64")),
+        other => {
+            return Err(format!("{other:?} of shape {shape:?} is not attention: weights are F16, BF16, F32 or F64"));
+        }
     };
     Ok(Cells::little_endian(cell))
 }

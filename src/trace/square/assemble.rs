@@ -169,7 +169,9 @@ fn groups_of_chains(
     let arrays: usize = chains.iter().map(|chain| chain.arrays.len()).sum();
     streams.prompt_len = chains.iter().map(steps::Chain::prompt_len).reduce(|a, b| a.filter(|_| a == b)).flatten();
     let prompt = streams.prompt_len.map_or_else(String::new, |len| format!(", after a prompt of {len} positions"));
-    streams.notes.push(format!("{arrays} arrays are steps of one generation: joined in the order of their numbers{prompt}"));
+    streams
+        .notes
+        .push(format!("{arrays} arrays are steps of one generation: joined in the order of their numbers{prompt}"));
     for chain in chains {
         let index = chain.arrays[0];
         let (alone, stands_at) = (true, chain.first());
@@ -359,9 +361,9 @@ fn refuse_what_is_not_attention(streams: &[Stream], options: &ReadOptions) -> Re
         let problem = match look(stream)? {
             Likeness::Attention => continue,
             Likeness::Scaled(_) if options.normalize.is_some() => continue,
-            Likeness::Scaled(sum) => format!(
-                "rows sum to about {sum:.4}, not to one: scaled weights (divide them, or use --normalize rows)"
-            ),
+            Likeness::Scaled(sum) => {
+                format!("rows sum to about {sum:.4}, not to one: scaled weights (divide them, or use --normalize rows)")
+            }
             Likeness::Foreign(what) => what,
         };
         return Err(Error::data(stream.place(stream.first_sound_row()), problem));

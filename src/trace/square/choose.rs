@@ -74,9 +74,8 @@ fn keep_named(dump: &mut Dump, names: &[String]) -> Result<()> {
         }
     }
     let patterns: Vec<Pattern> = names.iter().filter_map(|name| Pattern::new(name).ok()).collect();
-    dump.arrays.retain(|array| {
-        names.contains(&array.name) || patterns.iter().any(|pattern| pattern.matches(&array.name))
-    });
+    dump.arrays
+        .retain(|array| names.contains(&array.name) || patterns.iter().any(|pattern| pattern.matches(&array.name)));
     Ok(())
 }
 
