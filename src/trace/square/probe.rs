@@ -27,8 +27,8 @@ const MOST_CELLS: usize = 1 << 22;
 pub(super) enum Likeness {
     /// Attention, or nothing that says otherwise.
     Attention,
-    /// Weights whose rows have this sum.
-    Scaled(f64),
+    /// Weights whose rows do not sum to one and may be divided by their sums: what they sum to.
+    Scaled(String),
     /// Something else: what, and what to do.
     Foreign(String),
 }
@@ -132,7 +132,7 @@ impl Look {
         if let Some(what) = self.transposed().or_else(|| self.cross()) {
             return Likeness::Foreign(what);
         }
-        self.factor().map_or(Likeness::Attention, Likeness::Scaled)
+        self.factor().or_else(|| self.uneven()).map_or(Likeness::Attention, Likeness::Scaled)
     }
 
     /// Rows with more than one weight: the others have nothing to say.
@@ -204,12 +204,25 @@ impl Look {
         self.is_dirty_to_the_end()
     }
 
-    fn factor(&self) -> Option<f64> {
+    fn factor(&self) -> Option<String> {
         let sums: Vec<f64> = self.telling().map(RowLook::sum).collect();
         let factor = sums.iter().sum::<f64>() / sums.len() as f64;
         let near = sums.iter().all(|sum| (sum - factor).abs() <= SPREAD * factor);
         // No sums make no factor: the comparison with what is not a number is false.
-        (near && factor >= SCALED && factor.is_finite()).then_some(factor)
+        (near && factor >= SCALED && factor.is_finite()).then(|| {
+            format!("rows sum to about {factor:.4}, not to one: scaled weights (divide them, or use --normalize rows)")
+        })
+    }
+
+    fn uneven(&self) -> Option<String> {
+        let sums = self.telling().map(RowLook::sum);
+        let (least, most_of_all) = (sums.clone().fold(f64::INFINITY, f64::min), sums.fold(0.0, f64::max));
+        most(self.telling(), |row| row.sum() >= SCALED).then(|| {
+            format!(
+                "rows sum to {least:.4} up to {most_of_all:.4}, not to one: scores before the softmax, or weights that \
+                 were added up (--normalize rows divides each by its sum)"
+            )
+        })
     }
 }
 
@@ -309,7 +322,12 @@ mod tests {
 
     #[test]
     fn a_common_factor_is_recognised() {
-        assert_eq!(look(&[&[100.0, 0.0, 0.0], &[50.0, 50.0, 0.0], &[20.0, 30.0, 51.0]]), Likeness::Scaled(100.5));
+        let scaled = |rows: &[&[f32]]| match look(rows) {
+            Likeness::Scaled(what) => what,
+            other => panic!("not scaled: {other:?}"),
+        };
+        assert!(scaled(&[&[100.0, 0.0, 0.0], &[50.0, 50.0, 0.0], &[20.0, 30.0, 51.0]]).contains("about 100.5"));
+        assert!(scaled(&[&[1.0, 0.0, 0.0], &[2.0, 3.0, 0.0], &[2.0, 3.0, 4.0]]).contains("5.0000 up to 9.0000"));
         for rows in [
             &[&[1.0, 0.0, 0.0][..], &[0.6, 0.6, 0.0], &[0.2, 0.3, 0.5]][..],
             &[&[1.0, 0.0, 0.0], &[0.5, 0.5, 0.0], &[3.0, 3.0, 0.5]],
