@@ -67,13 +67,13 @@ fn transposed_attention_is_named_with_its_remedy() {
 
 #[test]
 fn transposed_cross_attention_is_told_by_its_columns() {
-    // Columns of eighths that sum to one, rows that do not.
-    let mut weights = vec![0.0; T * T];
-    for column in 0..T {
-        for part in 0..8 {
-            weights[(column * part * 5 + part) % T * T + column] += 0.125;
-        }
-    }
+    let row = |query: usize| {
+        let cells: Vec<f32> = (0..T).map(|key| (1 + query * key % 7) as f32).collect();
+        let sum: f32 = cells.iter().sum();
+        cells.into_iter().map(move |cell| cell / sum)
+    };
+    let cross: Vec<f32> = (0..T).flat_map(row).collect();
+    let weights: Vec<f32> = (0..T * T).map(|at| cross[at % T * T + at / T]).collect();
     let folder = Folder::new();
     let problem = failure(&folder.write("a.npy", &npy("<f4", &[T, T], &weights)), &ReadOptions::default());
     assert!(problem.contains("transposed"), "{problem}");
@@ -81,9 +81,17 @@ fn transposed_cross_attention_is_told_by_its_columns() {
 
 #[test]
 fn scores_are_named_whatever_masks_them() {
-    for mark in [f32::NEG_INFINITY, f32::MIN, -65504.0, -3.389_531_4e38, -1e9, -10000.0, 0.0] {
+    for mark in [f32::NEG_INFINITY, f32::MIN, -65504.0, -3.389_531_4e38, -1e9, -10000.0] {
         assert_named(&scores(mark), &["scores before the softmax", "save what the softmax returns"]);
     }
+}
+
+#[test]
+fn scores_above_zero_are_told_by_their_sums() {
+    let folder = Folder::new();
+    let path = folder.write("a.npy", &npy("<f4", &[T, T], &scores(0.0)));
+    let problem = failure(&path, &ReadOptions::default());
+    assert!(problem.contains("not to one: scores before the softmax"), "{problem}");
 }
 
 #[test]

@@ -361,10 +361,7 @@ fn refuse_what_is_not_attention(streams: &[Stream], options: &ReadOptions) -> Re
         let problem = match look(stream)? {
             Likeness::Attention => continue,
             Likeness::Scaled(_) if options.normalize.is_some() => continue,
-            Likeness::Scaled(sum) => {
-                format!("rows sum to about {sum:.4}, not to one: scaled weights (divide them, or use --normalize rows)")
-            }
-            Likeness::Foreign(what) => what,
+            Likeness::Scaled(what) | Likeness::Foreign(what) => what,
         };
         return Err(Error::data(stream.place(stream.first_sound_row()), problem));
     }
