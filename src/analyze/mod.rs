@@ -11,14 +11,16 @@ pub mod advice;
 pub mod agreement;
 pub mod locality;
 pub mod persistence;
+pub mod power_law;
 
 use crate::error::Result;
 use crate::replay::{BadRows, CachePlan, Options};
-use crate::trace::{Row, RowBlock, Source, StreamLabel, TraceInfo, refuse_weights};
+use crate::trace::{Row, RowBlock, RowSums, Source, StreamLabel, TraceInfo, refuse_weights};
 use advice::{Advice, Sweep};
 use agreement::{Agreement, LateAttention};
 use locality::{Locality, LocalityFigures};
 use persistence::{LayerPersistence, Overlap, Persistence};
+use power_law::{PowerLaw, PowerLawFit};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -45,6 +47,8 @@ pub struct StreamAnalysis {
     pub persistence: Vec<Overlap>,
     /// Where the attention goes.
     pub locality: LocalityFigures,
+    /// The power law fitted to its weights, where there are any to fit it to.
+    pub power_law: Option<PowerLaw>,
     /// What each early position gets from late rows, for the agreement between layers.
     #[serde(skip)]
     pub late_attention: Vec<f64>,
@@ -89,10 +93,14 @@ pub fn analyze_stream(
     let mut analyses = Analyses::new(source.info());
     let mut block = RowBlock::default();
     let mut reader = source.open(stream)?;
+    let mut sums = RowSums::of(source, stream);
     while reader.read(&mut block, 16)? > 0 {
         for row in block.rows().filter(|row| !row.weights.is_empty()) {
             match refuse_weights(source, stream, row) {
-                Ok(()) => analyses.add(row),
+                Ok(()) => {
+                    sums.add(row.step, row.sum());
+                    analyses.add(row);
+                }
                 Err(refusal) if bad_rows == BadRows::Error => return Err(refusal),
                 Err(_) => (),
             }
@@ -100,6 +108,7 @@ pub fn analyze_stream(
         progress(block.len() as u64);
         block.clear();
     }
+    source.keep_sums(stream, &sums);
     Ok(analyses.finish(source.info().streams[stream].label.clone()))
 }
 
@@ -107,6 +116,7 @@ struct Analyses {
     persistence: Persistence,
     late: LateAttention,
     locality: Locality,
+    power_law: PowerLawFit,
 }
 
 impl Analyses {
@@ -115,6 +125,7 @@ impl Analyses {
             persistence: Persistence::new(info.positions),
             late: LateAttention::new(info.positions),
             locality: Locality::new(info),
+            power_law: PowerLawFit::new(info.positions),
         }
     }
 
@@ -122,6 +133,7 @@ impl Analyses {
         self.persistence.add(row);
         self.late.add(row);
         self.locality.add(row);
+        self.power_law.add(row);
     }
 
     fn finish(self, label: StreamLabel) -> StreamAnalysis {
@@ -129,6 +141,7 @@ impl Analyses {
             label,
             persistence: self.persistence.finish(),
             locality: self.locality.finish(),
+            power_law: self.power_law.finish(),
             late_attention: self.late.finish(),
         }
     }

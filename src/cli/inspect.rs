@@ -61,7 +61,7 @@ impl InspectArgs {
         let given = self.read.flags();
         let is_given = |flag: &String| given.iter().any(|given| given.split(' ').next() == flag.split(' ').next());
         let found = info.read_as.iter().filter(|flag| !is_given(flag)).cloned();
-        let prompt = info.metadata_count("prompt_len").filter(|len| (1..info.positions).contains(len));
+        let prompt = info.facts.prompt_len.filter(|len| (1..info.positions).contains(len));
         let traces = self.traces.iter().map(|trace| quoted(&trace.to_string_lossy()));
         let words = ["kvsim replay".to_owned()].into_iter().chain(traces).chain(given.iter().cloned()).chain(found);
         let bad = figures.iter().any(|stream| stream.bad_rows > 0);
@@ -80,23 +80,12 @@ impl InspectArgs {
 /// Everything said about the trace: kind and text.
 fn said(source: &dyn Source, figures: &[StreamFigures]) -> Vec<(&'static str, String)> {
     let of_trace = |kind: &'static str, texts: Vec<String>| texts.into_iter().map(move |text| (kind, text));
-    let of_streams = |kind: &'static str, texts: fn(&StreamFigures) -> &Vec<String>| {
-        let stream = move |figures: &StreamFigures| {
-            let name = figures.stream.clone();
-            texts(figures).clone().into_iter().map(move |text| (kind, format!("stream {name}: {text}")))
-        };
-        figures.iter().flat_map(stream).collect::<Vec<_>>()
+    let of_stream = |figures: &StreamFigures| {
+        let stream = |text: &String| ("warning", format!("stream {}: {text}", figures.stream));
+        figures.warnings.iter().map(stream).collect::<Vec<_>>()
     };
-    let (warnings, remarks) = (source.warnings(), source.remarks());
-    // A source that watches its rows has said more about them than can be told from outside.
-    let watched = !warnings.is_empty() || !remarks.is_empty();
-    let mut said: Vec<_> = of_trace("note", source.info().notes.clone()).collect();
-    said.extend(of_trace("warning", warnings).chain(of_trace("remark", remarks)));
-    if !watched {
-        said.extend(of_streams("warning", |figures| &figures.warnings));
-        said.extend(of_streams("remark", |figures| &figures.remarks));
-    }
-    said
+    let notes = of_trace("note", source.info().notes.clone()).chain(of_trace("warning", source.warnings()));
+    notes.chain(of_trace("remark", source.remarks())).chain(figures.iter().flat_map(of_stream)).collect()
 }
 
 fn text(info: &TraceInfo, figures: &[StreamFigures], said: &[(&str, String)]) -> String {

@@ -19,6 +19,10 @@ pub struct ReadArgs {
     #[arg(long, value_name = "N")]
     start: Option<usize>,
 
+    /// Position where the sequence ends, counted like --start: what lies from it on is padding
+    #[arg(long, value_name = "N")]
+    end: Option<usize>,
+
     /// Position of the token that the first row belongs to, for dumps of decode steps
     #[arg(long, value_name = "P")]
     first_position: Option<usize>,
@@ -71,35 +75,10 @@ impl ReadArgs {
 
     /// The flags that were given, as they are typed.
     pub fn flags(&self) -> Vec<String> {
-        let ReadArgs {
-            self_attention,
-            start,
-            first_position,
-            column_offset,
-            axes,
-            columns,
-            array,
-            join,
-            layer_window,
-            normalize,
-            max_memory,
-        } = self;
-        let number = |value: &Option<usize>| value.map(|value| value.to_string());
-        let list = |value: &Option<PerLayer>| value.as_ref().map(PerLayer::to_string);
-        let values = [
-            ("--self", self_attention.map(|kind| kind.word().to_owned())),
-            ("--start", number(start)),
-            ("--first-position", number(first_position)),
-            ("--column-offset", list(column_offset)),
-            ("--axes", axes.as_ref().map(Axes::to_string)),
-            ("--columns", (*columns == ColumnOrder::Ring).then(|| "ring".to_owned())),
-            ("--layer-window", list(layer_window)),
-            ("--normalize", normalize.map(|Normalize::Rows| "rows".to_owned())),
-            ("--max-memory", max_memory.map(|bytes| bytes.to_string())),
-        ];
-        let given = values.into_iter().filter_map(|(flag, value)| Some(format!("{flag} {}", quoted(&value?))));
-        let arrays = array.iter().map(|name| format!("--array {}", quoted(name)));
-        given.chain(arrays).chain(join.then(|| "--join".to_owned())).collect()
+        let given = self.options().flags();
+        let flags = given.into_iter().map(|(flag, value)| format!("{flag} {}", quoted(&value)));
+        let max_memory = self.max_memory.map(|bytes| format!("--max-memory {bytes}"));
+        flags.chain(max_memory).chain(self.join.then(|| "--join".to_owned())).collect()
     }
 
     /// What the library is told.
@@ -107,6 +86,7 @@ impl ReadArgs {
         ReadOptions {
             self_attention: self.self_attention,
             start: self.start,
+            end: self.end,
             first_position: self.first_position,
             column_offset: self.column_offset.clone().unwrap_or_default(),
             layer_window: self.layer_window.clone().unwrap_or_default(),

@@ -9,18 +9,18 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx512;
-mod figures;
 mod kept;
 mod rings;
 mod row;
+mod scores;
 #[cfg(test)]
 mod tests;
 mod widen;
 
-pub use figures::{Figure, accumulate, count_above, lowest};
 pub use kept::{Gathered, KeptLimits, gather, measure};
 pub use rings::{add_exactly, add_rows, pool_max, replace};
 pub use row::{Picked, RowLimits, RowScan, count_over, nth_largest, pick_from, scan_row, sum, sum_over};
+pub use scores::{Score, accumulate, count_above, lowest, mark_above};
 pub use widen::{widen_bf16, widen_f16};
 
 /// Number of partial accumulators, and of elements that a loop takes at a time.

@@ -5,12 +5,12 @@ use super::content::{self, Content};
 use super::options::{ReadOption, ReadOptions};
 use super::safetensors::Contents;
 use super::square::{Dump, open as open_square};
-use super::storage::{Storage, open_file};
-use super::{RowReader, Source, StreamInfo, TraceInfo, npy, npz, safetensors};
+use super::storage::{SharedFile, open_file};
+use super::{Metadata, RowReader, Source, StreamInfo, TraceInfo, hash, npy, npz, safetensors};
 use crate::error::{Error, Result};
 use crate::position::Position;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -124,7 +124,7 @@ fn open_part(path: &Path, options: &ReadOptions) -> Result<Contents> {
     match content::of(&start) {
         Content::Npy => npy::dump(path).map(Contents::Arrays),
         Content::Zip => npz::dump(path, options).map(Contents::Arrays),
-        Content::Safetensors => safetensors::contents(name, Storage::File(path.to_owned()), options),
+        Content::Safetensors => safetensors::contents(name, SharedFile::open(path)?, options),
         Content::Other(what) => Err(Error::data(name, what)),
         _ => Err(Error::data(name, "not a file that can be joined: .npy, .npz and .safetensors files can")),
     }
@@ -146,23 +146,38 @@ fn joined_dump(name: String, paths: &[PathBuf], dumps: Vec<Dump>) -> Result<Dump
             };
             joined.arrays.push(array);
         }
+        joined.content.extend(dump.content);
         joined.left_out.extend(dump.left_out);
-        add_metadata(&mut joined, dump.metadata)?;
+        add_metadata(&joined.file, &mut joined.metadata, dump.metadata)?;
     }
     Ok(joined)
 }
 
-/// Adds what one of the files says; what only tells how it was written is not compared.
-fn add_metadata(joined: &mut Dump, metadata: BTreeMap<String, String>) -> Result<()> {
+/// What the files of one trace must agree on.
+const AGREED: &[&str] = &[
+    "kvsim",
+    "self",
+    "seq_len",
+    "first_position",
+    "model",
+    "prompt_len",
+    "num_layers",
+    "query_heads",
+    "kv_heads",
+    "head_dim",
+    "group",
+];
+
+/// Adds what one of the files says; where they differ in what tells nothing of the attention, the first is kept.
+fn add_metadata(name: &str, joined: &mut Metadata, metadata: Metadata) -> Result<()> {
     for (key, value) in metadata {
-        match joined.metadata.get(&key) {
-            Some(said) if *said != value => {
+        match joined.get(&key) {
+            Some(said) if *said != value && AGREED.contains(&key.as_str()) => {
                 let problem = format!("its files do not agree on {key}: {said:?} and {value:?}");
-                return Err(Error::data(&joined.file, problem));
+                return Err(Error::data(name, problem));
             }
-            _ => {
-                joined.metadata.insert(key, value);
-            }
+            Some(_) => {}
+            None => drop(joined.insert(key, value)),
         }
     }
     Ok(())
@@ -180,12 +195,14 @@ fn joined_sources(name: String, sources: Vec<Box<dyn Source>>, options: &ReadOpt
     options.allow_only(ReadOption::COMMON, "a native trace")?;
     let mut info = TraceInfo { name, streams: Vec::new(), ..sources[0].info().clone() };
     let mut streams: Vec<(StreamInfo, (usize, usize))> = Vec::new();
+    let mut metadata = Metadata::new();
     for (index, source) in sources.iter().enumerate() {
         check_alike(sources[0].info(), source.info())?;
         let own = source.info().streams.iter().cloned().enumerate();
         streams.extend(own.map(|(stream, described)| (described, (index, stream))));
-        info.metadata.extend(source.info().metadata.clone());
+        add_metadata(&info.name, &mut metadata, source.info().metadata.clone())?;
     }
+    info.set_metadata(metadata)?;
     streams.sort_by(|a, b| a.0.label.cmp(&b.0.label));
     for pair in streams.windows(2) {
         if pair[0].0.label == pair[1].0.label {
@@ -220,6 +237,11 @@ impl Source for JoinedTrace {
     fn open(&self, stream: usize) -> Result<Box<dyn RowReader>> {
         let (source, stream) = self.streams[stream];
         self.sources[source].open(stream)
+    }
+
+    fn content_hash(&self) -> Result<String> {
+        let hashes = self.sources.iter().map(|source| source.content_hash()).collect::<Result<Vec<_>>>()?;
+        Ok(hash::of_text(&hashes.concat()))
     }
 
     fn place(&self, stream: usize, step: Position) -> String {

@@ -6,19 +6,19 @@
 
 mod line;
 
-use super::{RowBlock, RowReader, Source, StreamInfo, StreamLabel, TraceInfo};
+use super::{Metadata, ModelFacts, RowBlock, RowReader, Source, StreamInfo, StreamLabel, TraceInfo, hash};
 use crate::error::{Error, Result};
 use crate::position::Position;
 use crate::trace::SelfAttention;
 use crate::trace::options::ReadOptions;
 use crate::trace::square::check_positions;
-use crate::trace::storage::{Bytes, Storage, new_copy, open_file};
+use crate::trace::storage::{Bytes, SharedFile, Storage, new_copy};
 use line::{HeaderLine, Line, RowLine};
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tempfile::NamedTempFile;
 
 /// What some editors put before UTF-8 text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -30,9 +30,9 @@ const MAX_LINE: u64 = 1 << 28;
 /// # Errors
 /// When the file cannot be read or a line is not a sound row.
 pub fn open(path: &Path, options: &ReadOptions) -> Result<Box<dyn Source>> {
-    let file = open_file(path)?;
-    let scan = Scan::new(path.display().to_string(), options).run(BufReader::new(file))?;
-    Ok(Box::new(scan.into_trace(Storage::File(path.to_owned()))))
+    let file = SharedFile::open(path)?;
+    let scan = Scan::new(path.display().to_string(), options).run(BufReader::new(file.reader(0)))?;
+    Ok(Box::new(scan.into_trace(Storage::File(file))?))
 }
 
 /// Reads JSON lines to their end from what can be read once only, such as a pipe; they are kept in a temporary file
@@ -44,19 +44,19 @@ pub(super) fn open_stream(name: &str, bytes: &mut dyn Read, options: &ReadOption
     let copy = new_copy()?;
     let tee = Tee { from: bytes, to: &copy };
     let scan = Scan::new(name.to_owned(), options).run(BufReader::new(tee))?;
-    Ok(Box::new(scan.into_trace(Storage::Copy(copy))))
+    Ok(Box::new(scan.into_trace(Storage::File(copy.into()))?))
 }
 
 /// Hands on what it reads and keeps a copy.
 struct Tee<'a> {
     from: &'a mut dyn Read,
-    to: &'a NamedTempFile,
+    to: &'a File,
 }
 
 impl Read for Tee<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let read = self.from.read(buffer)?;
-        self.to.as_file().write_all(&buffer[..read])?;
+        self.to.write_all(&buffer[..read])?;
         Ok(read)
     }
 }
@@ -83,11 +83,15 @@ impl Source for JsonLinesTrace {
     fn open(&self, stream: usize) -> Result<Box<dyn RowReader>> {
         Ok(Box::new(LineReader {
             name: self.info.name.clone(),
-            bytes: self.storage.open()?,
+            bytes: self.storage.open(),
             lines: Arc::clone(&self.streams[stream]),
             next: 0,
             text: Vec::new(),
         }))
+    }
+
+    fn content_hash(&self) -> Result<String> {
+        hash::of_storage(&self.storage).map_err(|error| Error::io(Path::new(&self.info.name), error))
     }
 
     fn place(&self, stream: usize, step: Position) -> String {
@@ -171,7 +175,6 @@ impl Scan {
             self.line(&text, place)
                 .map_err(|problem| Error::data(format!("{}:{}", self.name, place.number), problem))?;
         }
-        self.check_lengths()?;
         Ok(self)
     }
 
@@ -220,40 +223,30 @@ impl Scan {
         Ok(())
     }
 
-    fn check_lengths(&self) -> Result<()> {
-        let mut streams = self.streams.iter();
-        let Some((first, first_lines)) = streams.next() else { return Ok(()) };
-        match streams.find(|(_, lines)| lines.len() != first_lines.len()) {
-            None => Ok(()),
-            Some((other, lines)) => Err(Error::data(
-                &self.name,
-                format!(
-                    "streams {first} and {other} have {} and {} rows: all streams of a trace are equally long",
-                    first_lines.len(),
-                    lines.len()
-                ),
-            )),
-        }
-    }
-
-    fn into_trace(self, storage: Storage) -> JsonLinesTrace {
+    fn into_trace(self, storage: Storage) -> Result<JsonLinesTrace> {
         let self_attention = self.self_attention.unwrap_or(SelfAttention::Excluded);
-        let rows = self.streams.values().next().map_or(0, Vec::len);
+        let rows = self.streams.values().map(Vec::len).max().unwrap_or(0);
         let header = self.header.unwrap_or_default();
         let first = self_attention.first_step().index().max(self.first_position.unwrap_or(0));
         let found = if rows == 0 { 0 } else { first + rows };
-        let describe = |label: &StreamLabel| StreamInfo { label: label.clone(), rows, dtype: "json" };
-        let info = TraceInfo {
+        let describe = |(label, lines): (&StreamLabel, &Vec<LinePlace>)| StreamInfo {
+            label: label.clone(),
+            rows: lines.len(),
+            dtype: "json",
+        };
+        let mut info = TraceInfo {
             name: self.name,
             format: "jsonl",
             self_attention,
             first_position: Position(first as u32),
             positions: header.seq_len.unwrap_or(found),
-            streams: self.streams.keys().map(describe).collect(),
-            metadata: header.metadata,
+            streams: self.streams.iter().map(describe).collect(),
+            metadata: Metadata::new(),
+            facts: ModelFacts::default(),
             notes: Vec::new(),
             read_as: Vec::new(),
         };
-        JsonLinesTrace { info, storage, streams: self.streams.into_values().map(Arc::from).collect() }
+        info.set_metadata(header.metadata)?;
+        Ok(JsonLinesTrace { info, storage, streams: self.streams.into_values().map(Arc::from).collect() })
     }
 }

@@ -4,10 +4,11 @@
 //! stream, in step order, into a [`RowBlock`] that is reused. Each file format is one file here and
 //! one line in [`formats::FORMATS`].
 
-mod adjusted;
 pub mod axes;
 mod content;
+mod facts;
 pub mod formats;
+mod hash;
 mod join;
 pub mod jsonl;
 mod label;
@@ -15,6 +16,7 @@ pub mod memory;
 mod mixture;
 mod npy;
 mod npz;
+mod opened;
 pub mod options;
 mod pickle;
 mod refusal;
@@ -27,15 +29,18 @@ mod square;
 mod storage;
 mod stream_input;
 pub mod synthetic;
+mod watch;
 mod zstd;
 
+pub use facts::{Metadata, ModelFacts};
 pub use label::{Head, StreamLabel};
 pub use refusal::refuse_weights;
 pub use row_block::{Row, RowBlock};
+pub use watch::RowSums;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::needs::Needs;
 use crate::position::Position;
-use std::collections::BTreeMap;
 
 /// Whether a row holds the weight that a token paid to itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -104,8 +109,10 @@ pub struct TraceInfo {
     pub positions: usize,
     /// The streams, by layer, then head.
     pub streams: Vec<StreamInfo>,
-    /// What the file says of its origin.
-    pub metadata: BTreeMap<String, String>,
+    /// What the file says of its origin, as text.
+    pub metadata: Metadata,
+    /// What that says of the model.
+    pub facts: ModelFacts,
     /// What a user should know of how the file was understood, one line each, without its name.
     pub notes: Vec<String>,
     /// Flags that say aloud how the file was understood where it left that open, such as `--self excluded`.
@@ -118,9 +125,14 @@ impl TraceInfo {
         self.streams.iter().map(|stream| stream.rows as u64).sum()
     }
 
-    /// A whole number from the metadata; `None` where it is absent or no number.
-    pub fn metadata_count(&self, key: &str) -> Option<usize> {
-        self.metadata.get(key)?.parse().ok()
+    /// Puts metadata in place of what was there, and reads the facts in it.
+    ///
+    /// # Errors
+    /// When a fact of the model means nothing, or contradicts another.
+    pub fn set_metadata(&mut self, metadata: Metadata) -> Result<()> {
+        self.facts = ModelFacts::parse(&metadata).map_err(|problem| Error::data(&self.name, problem))?;
+        self.metadata = metadata;
+        Ok(())
     }
 }
 
@@ -152,8 +164,32 @@ pub trait Source: Send + Sync {
     /// When the file cannot be opened or read.
     fn open(&self, stream: usize) -> Result<Box<dyn RowReader>>;
 
-    /// What was odd about the rows read so far, one line each, without the file's name; complete once every
-    /// stream has been read to its end, and the same however often and in whatever order that was done.
+    /// What its steps hold: every trace has rows, some have more.
+    fn offers(&self) -> Needs {
+        Needs::WHOLE_ROWS
+    }
+
+    /// A short text that tells the content of this trace from that of others, whichever of its streams are
+    /// read: 16 hexadecimal digits, the same on every machine and with any number of threads.
+    ///
+    /// Of a file it is a hash of its bytes and of the flags that say how they are to be read, so that the same
+    /// attention in two files of different formats differs; of any other source, of the rows of all streams.
+    ///
+    /// # Errors
+    /// When the trace cannot be read.
+    fn content_hash(&self) -> Result<String> {
+        hash::of_rows(self)
+    }
+
+    /// Keeps what the rows of a stream sum to, as they were read from its first row on, for
+    /// [`Source::warnings`] and [`Source::remarks`].
+    fn keep_sums(&self, stream: usize, sums: &RowSums) {
+        let _ = (stream, sums);
+    }
+
+    /// What is wrong with the rows read so far, one line each, without the file's name; complete once every
+    /// stream has been read to its end and [`Source::keep_sums`] was told, and the same however often and in
+    /// whatever order that was done.
     fn warnings(&self) -> Vec<String> {
         Vec::new()
     }

@@ -6,7 +6,7 @@ mod literal;
 use super::Source;
 use super::options::ReadOptions;
 use super::square::{Array, Cells, Dump, open as open_square};
-use super::storage::{Storage, open_file};
+use super::storage::{SharedFile, Storage};
 use crate::error::{Error, Result};
 use header::Header;
 use std::cmp::Ordering;
@@ -32,7 +32,8 @@ pub(super) fn dump(path: &Path) -> Result<Dump> {
         Problem::Io(error) => error,
         Problem::Data(problem) => Error::data(&file, problem),
     })?;
-    Ok(Dump { file, format: "npy", arrays: vec![array], ..Dump::default() })
+    let content = vec![Storage::clone(&array.storage)];
+    Ok(Dump { file, format: "npy", content, arrays: vec![array], ..Dump::default() })
 }
 
 /// What can go wrong before the place is named.
@@ -48,12 +49,12 @@ impl From<String> for Problem {
 }
 
 fn describe(path: &Path) -> Result<Array, Problem> {
-    let file = open_file(path).map_err(Problem::Io)?;
-    let len = file.metadata().map_err(|error| Problem::Io(Error::io(path, error)))?.len();
-    let header = header::read(&mut BufReader::new(file))?;
+    let file = SharedFile::open(path).map_err(Problem::Io)?;
+    let len = file.len().map_err(|error| Problem::Io(Error::io(path, error)))?;
+    let header = header::read(&mut BufReader::new(file.reader(0)))?;
     let cells = header.cells(&path.display().to_string(), None)?;
     check_len(&header, cells, len)?;
-    Ok(array(&header, String::new(), cells, &Arc::new(Storage::File(path.to_owned())), header.len))
+    Ok(array(&header, String::new(), cells, &Arc::new(Storage::File(file)), header.len))
 }
 
 /// The array behind a header, whose bytes start at `start`.

@@ -7,19 +7,18 @@ use super::npy;
 use super::npy::header::{self, Header};
 use super::options::ReadOptions;
 use super::square::{Cells, Dump, LeftOut, open as open_square};
-use super::storage::{Storage, new_copy, open_file};
+use super::storage::{FileReader, SharedFile, Storage, new_copy};
 use super::{Source, pickle};
 use crate::error::{Error, Result};
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
-use tempfile::NamedTempFile;
 use zip::read::ZipFile;
 use zip::{CompressionMethod, ZipArchive};
 
-type Archive = ZipArchive<BufReader<File>>;
-type Member<'a> = ZipFile<'a, BufReader<File>>;
+type Archive = ZipArchive<BufReader<FileReader>>;
+type Member<'a> = ZipFile<'a, BufReader<FileReader>>;
 
 /// More members than any dump has.
 const MAX_MEMBERS: usize = 1 << 16;
@@ -37,13 +36,13 @@ pub fn open(path: &Path, options: &ReadOptions) -> Result<Box<dyn Source>> {
 /// # Errors
 /// When the directory of the members, which is at the end, is not there.
 pub(super) fn check_whole(path: &Path) -> Result<()> {
-    let mut file = open_file(path)?;
+    let file = SharedFile::open(path)?;
     let failed = |error| Error::io(path, error);
-    let len = file.seek(SeekFrom::End(0)).map_err(failed)?;
+    let len = file.len().map_err(failed)?;
     // The end of the directory and the longest comment that may follow it.
     let tail = len.min(22 + (1 << 16));
     let mut bytes = Vec::new();
-    file.seek(SeekFrom::Start(len - tail)).and_then(|_| file.take(tail).read_to_end(&mut bytes)).map_err(failed)?;
+    file.reader(len - tail).take(tail).read_to_end(&mut bytes).map_err(failed)?;
     match bytes.windows(4).any(|four| four == b"PK\x05\x06") {
         true => Ok(()),
         false => Err(Error::data(
@@ -60,25 +59,27 @@ pub(super) fn check_whole(path: &Path) -> Result<()> {
 pub(super) fn dump(path: &Path, options: &ReadOptions) -> Result<Dump> {
     let file = path.display().to_string();
     let unsound = |error| Error::data(&file, format!("not a sound npz archive: {error}"));
-    let mut archive = ZipArchive::new(BufReader::new(open_file(path)?)).map_err(unsound)?;
+    let shared = SharedFile::open(path)?;
+    let mut archive = ZipArchive::new(BufReader::new(shared.reader(0))).map_err(unsound)?;
     check_archive(&archive).map_err(|problem| Error::data(&file, problem))?;
     let (mut found, mut copy) = (Vec::new(), None);
     for index in 0..archive.len() {
         let member = archive.by_index(index).map_err(unsound)?;
         let Some(name) = array_name(&member) else { continue };
-        let member = describe(member, name.clone(), path, options, &mut copy)
+        let member = describe(member, name.clone(), &shared, &file, options, &mut copy)
             .map_err(|problem| Error::data(format!("{file}: array {name:?}"), problem))?;
         found.push(member);
     }
     check_members(&file, &found, &archive)?;
-    Ok(into_dump(file, path, found, copy))
+    Ok(into_dump(file, shared, found, copy))
 }
 
 /// The members as arrays: those that lie in the same bytes share them.
-fn into_dump(file: String, path: &Path, found: Vec<Found>, copy: Option<Copied>) -> Dump {
-    let mut dump = Dump { file, format: "npz", ..Dump::default() };
-    let in_file = Arc::new(Storage::File(path.to_owned()));
-    let in_copy = copy.map(|copy| Arc::new(Storage::Copy(copy.file)));
+fn into_dump(file: String, shared: SharedFile, found: Vec<Found>, copy: Option<Copied>) -> Dump {
+    let content = Storage::File(shared);
+    let in_file = Arc::new(content.clone());
+    let in_copy = copy.map(|copy| Arc::new(Storage::File(copy.file.into())));
+    let mut dump = Dump { file, format: "npz", content: vec![content], ..Dump::default() };
     for found in found {
         match found {
             Found::Array(header, name, cells, place) => {
@@ -149,7 +150,7 @@ enum Place {
 
 /// Inflated members, one after the other.
 struct Copied {
-    file: NamedTempFile,
+    file: File,
     len: u64,
 }
 
@@ -159,7 +160,8 @@ const PICKLED: &str = "pickled objects, which are never read";
 fn describe(
     mut member: Member<'_>,
     name: String,
-    path: &Path,
+    shared: &SharedFile,
+    file: &str,
     options: &ReadOptions,
     copy: &mut Option<Copied>,
 ) -> Result<Found, String> {
@@ -171,11 +173,11 @@ fn describe(
         let why = format!("{:?} of shape {:?} is not attention", header.descr, header.shape);
         return Ok(Found::LeftOut(LeftOut { name, why }));
     }
-    let cells = header.cells(&path.display().to_string(), Some(&name))?;
+    let cells = header.cells(file, Some(&name))?;
     let needed = npy::check_len(&header, cells, member.size())?;
     let place = match member.compression() {
         CompressionMethod::Stored => {
-            let start = stored_start(&member, path)? + header.len;
+            let start = stored_start(&member, shared)? + header.len;
             // Read once for its checksum: rows are read later from where they stand.
             inflate(member, needed, &mut std::io::sink())?;
             Place::InFile(start)
@@ -187,9 +189,9 @@ fn describe(
 }
 
 /// Where a stored member starts, once it is sure that the file goes on to its end.
-fn stored_start(member: &Member<'_>, path: &Path) -> Result<u64, String> {
+fn stored_start(member: &Member<'_>, file: &SharedFile) -> Result<u64, String> {
     let start = member.data_start().ok_or("the archive does not say where it starts")?;
-    let len = std::fs::metadata(path).map_err(|error| error.to_string())?.len();
+    let len = file.len().map_err(|error| error.to_string())?;
     match start.checked_add(member.size()) {
         Some(end) if end <= len && member.compressed_size() == member.size() => Ok(start),
         _ => Err(format!("truncated: {} bytes from byte {start} on, the file has {len}", member.size())),
@@ -208,7 +210,7 @@ fn inflate_to_copy(member: Member<'_>, needed: u64, copy: &mut Option<Copied>) -
         Some(copy) => copy,
         None => copy.insert(Copied { file: new_copy().map_err(|error| error.to_string())?, len: 0 }),
     };
-    let mut out = BufWriter::new(copy.file.as_file());
+    let mut out = BufWriter::new(&copy.file);
     inflate(member, needed, &mut out)?;
     out.flush().map_err(|error| error.to_string())?;
     drop(out);

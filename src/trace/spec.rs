@@ -1,7 +1,7 @@
 //! The description of a synthetic trace: a small JSON file, read and checked here, nothing more.
 
 use crate::error::{Error, Result};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// No trace is longer.
@@ -11,7 +11,7 @@ const MOST_POSITIONS: usize = 1 << 24;
 ///
 /// The parts' masses need not sum to one: every row is divided by its total. A part that is left out
 /// has no mass.
-#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct MixtureSpec {
     /// Version of this layout: 1.
@@ -36,7 +36,7 @@ pub struct MixtureSpec {
 }
 
 /// The sinks: position `i` takes `weights[i]` of the mass, relative to those in view.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct SinkSpec {
     /// Total of the part.
@@ -46,7 +46,7 @@ pub struct SinkSpec {
 }
 
 /// The local band: distance `d` takes a share proportional to `width + 1 - d`.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct LocalSpec {
     /// Total of the part; before the first draw of heavy hitters their mass is added to it.
@@ -56,7 +56,7 @@ pub struct LocalSpec {
 }
 
 /// The heavy hitters: the one drawn `r`-th takes a share proportional to `1 / (r + 1)`.
-#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct HeavySpec {
     /// Total of the part.
@@ -81,7 +81,7 @@ impl Default for HeavySpec {
 ///
 /// `u` is the next 32 random bits over 2^32, drawn for each row from position 0 on; its generator is
 /// a second one, seeded with `seed ^ 0x9e3779b9`, so that spread does not move the heavy hitters.
-#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct NoiseSpec {
     /// Total of the part.

@@ -4,6 +4,7 @@ use super::{PromptKind, ReplayArgs};
 use crate::cli::notes;
 use crate::cli::plan::{LaneRequest, Lanes};
 use kvsim::error::Error;
+use kvsim::experiment::caches::ChosenCaches;
 use kvsim::position::Position;
 use kvsim::replay::{CachePlan, LanePlan, Options};
 use kvsim::trace::{Source, TraceInfo};
@@ -13,6 +14,8 @@ use std::ffi::OsString;
 pub struct Job {
     pub source: Box<dyn Source>,
     pub caches: Vec<CachePlan>,
+    /// Positions that shares are taken of.
+    pub positions: usize,
     pub lanes: Vec<LanePlan>,
     pub options: Options,
     /// How budgets are dealt out to layers, as it was typed.
@@ -30,22 +33,26 @@ impl Job {
         let source = args.read.open(traces)?;
         let info = source.info();
         notes::note(args.quiet, &info.name, &info.notes);
-        let caches = args.streams.select(info)?;
-        notes::note(args.quiet, &info.name, &args.streams.hints(info));
-        let options = Options { block_prompt: block_prompt(args, info)?, ..options };
+        let ChosenCaches { caches, facts, positions, notes, .. } =
+            args.streams.selection()?.choose(info, options.steps)?;
+        notes::note(args.quiet, &info.name, &notes);
+        let budgets = options.budgets.of_layers(|layer| facts.owns_cache(layer));
+        let budgets = budgets.map_err(|problem| Error::usage(format!("{}: {problem}", info.name)))?;
+        let options = Options { prompt_end: prompt_end(args, info)?, budgets, ..options };
+        notes::note(args.quiet, &info.name, &said_against(args, info));
         let Lanes { lanes, notes, .. } =
-            request.lanes(info.positions, &caches, &options.layer_budgets).checked(args.skip_invalid)?;
+            request.lanes(positions, &caches, &options.budgets).checked(args.skip_invalid)?;
         notes::note(args.quiet, &info.name, &notes);
         notes::warn(args.quiet, &info.name, &nothing_to_measure(info, &caches, &options));
         let layer_shape = args.layer_budget.to_string_lossy().into_owned();
-        Ok(Job { source, caches, lanes, options, layer_shape })
+        Ok(Job { source, caches, positions, lanes, options, layer_shape })
     }
 }
 
 impl Job {
     /// Says so where the budget holds the whole trace: a user who named none may not have meant that.
     pub fn idle_budget(&self) -> Vec<String> {
-        let positions = self.source.info().positions;
+        let positions = self.positions;
         let least = self.lanes.iter().filter_map(|lane| lane.budget).min();
         let idle = least.filter(|budget| positions > 0 && *budget >= positions);
         let say = |budget| {
@@ -58,8 +65,8 @@ impl Job {
 }
 
 /// Where a prompt that is cut down at once ends; 0 where the budget holds from the first row.
-fn block_prompt(args: &ReplayArgs, info: &TraceInfo) -> Result<Position, Error> {
-    let len = args.prompt_len.or_else(|| info.metadata_count("prompt_len").filter(|len| *len > 0));
+fn prompt_end(args: &ReplayArgs, info: &TraceInfo) -> Result<Position, Error> {
+    let len = args.prompt_len.or_else(|| info.facts.prompt_len);
     match len {
         _ if args.prompt == PromptKind::Stream && args.prompt_len.is_some() => {
             Err(Error::usage("--prompt-len says where a prompt ends that is cut down at once: add --prompt block"))
@@ -79,10 +86,19 @@ fn block_prompt(args: &ReplayArgs, info: &TraceInfo) -> Result<Position, Error> 
     }
 }
 
+/// What was said against the trace's own word.
+fn said_against(args: &ReplayArgs, info: &TraceInfo) -> Vec<String> {
+    let other = args.prompt_len.zip(info.facts.prompt_len).filter(|(said, known)| said != known);
+    let say = |(said, known)| {
+        format!("its metadata says that the prompt has {known} positions: --prompt-len makes it {said}")
+    };
+    other.map(say).into_iter().collect()
+}
+
 /// Why every figure will be blank, where that can be told.
 fn nothing_to_measure(info: &TraceInfo, caches: &[CachePlan], options: &Options) -> Vec<String> {
     let most = rows_read(info, caches, options).max().unwrap_or(0);
-    let prompt = options.block_prompt;
+    let prompt = options.prompt_end;
     match most {
         0 => vec!["there is no row to replay".to_owned()],
         _ if info.first_position.index() + most <= prompt.index() => {

@@ -3,10 +3,10 @@
 
 use super::names;
 use crate::error::{Error, Result};
-use crate::trace::storage::{Bytes, Storage};
+use crate::trace::storage::SharedFile;
 use safetensors::tensor::{Dtype, Metadata};
 use std::collections::BTreeMap;
-use std::io::SeekFrom;
+use std::io::Read;
 use std::path::Path;
 
 /// The format itself allows no longer header.
@@ -19,6 +19,8 @@ pub(super) struct RawHeader {
     pub metadata: BTreeMap<String, String>,
     /// By name.
     pub tensors: Vec<RawTensor>,
+    /// The file itself.
+    pub file: SharedFile,
 }
 
 /// A tensor of the file.
@@ -30,13 +32,10 @@ pub(super) struct RawTensor {
     pub start: u64,
 }
 
-/// Reads and checks the header of the file whose bytes are in `storage`.
-pub(super) fn read_header(name: String, storage: &Storage) -> Result<RawHeader> {
-    let failed = |error| Error::io(Path::new(&name), error);
-    let mut file = storage.open()?;
-    let file_len = file.seek(SeekFrom::End(0)).map_err(failed)?;
-    file.seek(SeekFrom::Start(0)).map_err(failed)?;
-    let bytes = read_header_bytes(&mut *file, file_len, &name)?;
+/// Reads and checks the header of a file.
+pub(super) fn read_header(name: String, file: SharedFile) -> Result<RawHeader> {
+    let file_len = file.len().map_err(|error| Error::io(Path::new(&name), error))?;
+    let bytes = read_header_bytes(&mut file.reader(0), file_len, &name)?;
     if let Some(twice) = names::twice(&bytes) {
         return Err(Error::data(&name, format!("two tensors are named {twice:?}: give each a name of its own")));
     }
@@ -44,10 +43,10 @@ pub(super) fn read_header(name: String, storage: &Storage) -> Result<RawHeader> 
         .map_err(|error| Error::data(&name, format!("not a sound safetensors header: {error}")))?;
     let data_start = 8 + bytes.len() as u64;
     check_length(&name, file_len, data_start + metadata.data_len() as u64)?;
-    Ok(raw_header(name, metadata, data_start))
+    Ok(raw_header(name, metadata, data_start, file))
 }
 
-fn read_header_bytes(file: &mut dyn Bytes, file_len: u64, name: &str) -> Result<Vec<u8>> {
+fn read_header_bytes(file: &mut impl Read, file_len: u64, name: &str) -> Result<Vec<u8>> {
     let mut prefix = [0; 8];
     if file_len < 8 {
         return Err(Error::data(name, format!("{file_len} bytes is too short for a safetensors file")));
@@ -79,7 +78,7 @@ fn check_length(name: &str, found: u64, needed: u64) -> Result<()> {
     Err(Error::data(name, format!("{what}: {found} bytes, the header describes {needed}")))
 }
 
-fn raw_header(name: String, header: Metadata, data_start: u64) -> RawHeader {
+fn raw_header(name: String, header: Metadata, data_start: u64, file: SharedFile) -> RawHeader {
     let metadata = header.metadata().clone().unwrap_or_default().into_iter().collect();
     let mut tensors: Vec<RawTensor> = header
         .tensors()
@@ -92,5 +91,5 @@ fn raw_header(name: String, header: Metadata, data_start: u64) -> RawHeader {
         })
         .collect();
     tensors.sort_by(|a, b| a.name.cmp(&b.name));
-    RawHeader { name, metadata, tensors }
+    RawHeader { name, metadata, tensors, file }
 }

@@ -8,14 +8,13 @@ use crate::kernels;
 use crate::position::Position;
 use crate::trace::options::{ReadOption, ReadOptions};
 use crate::trace::square::{Dump, open as open_square};
-use crate::trace::storage::{Bytes, Storage, new_copy};
-use crate::trace::{RowBlock, RowReader, SelfAttention, Source, TraceInfo};
+use crate::trace::storage::{FileReader, SharedFile, Storage, new_copy};
+use crate::trace::{RowBlock, RowReader, SelfAttention, Source, TraceInfo, hash};
 use safetensors::tensor::Dtype;
-use std::io::{Read, SeekFrom};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 struct SafetensorsTrace {
-    storage: Storage,
     header: Header,
 }
 
@@ -32,7 +31,7 @@ pub(in crate::trace) enum Contents {
 /// # Errors
 /// When the file is not a sound safetensors file, or neither a kvsim trace nor attention in square arrays.
 pub fn open(path: &Path, options: &ReadOptions) -> Result<Box<dyn Source>> {
-    open_stored(path.display().to_string(), Storage::File(path.to_owned()), options)
+    open_stored(path.display().to_string(), SharedFile::open(path)?, options)
 }
 
 /// Opens a trace whose bytes come from what can be read once only, such as a pipe; they go through a temporary file.
@@ -44,30 +43,30 @@ pub(in crate::trace) fn open_stream(
     bytes: &mut dyn Read,
     options: &ReadOptions,
 ) -> Result<Box<dyn Source>> {
-    let copy = new_copy()?;
-    std::io::copy(bytes, &mut copy.as_file()).map_err(|error| Error::io(Path::new(name), error))?;
-    open_stored(name.to_owned(), Storage::Copy(copy), options)
+    let mut copy = new_copy()?;
+    std::io::copy(bytes, &mut copy).map_err(|error| Error::io(Path::new(name), error))?;
+    open_stored(name.to_owned(), copy.into(), options)
 }
 
-fn open_stored(name: String, storage: Storage, options: &ReadOptions) -> Result<Box<dyn Source>> {
-    match contents(name, storage, options)? {
+fn open_stored(name: String, file: SharedFile, options: &ReadOptions) -> Result<Box<dyn Source>> {
+    match contents(name, file, options)? {
         Contents::Native(source) => Ok(source),
         Contents::Arrays(dump) => open_square(dump, options),
     }
 }
 
-/// What the file whose bytes are in `storage` holds.
+/// What a file holds.
 ///
 /// # Errors
 /// As for [`open`].
-pub(in crate::trace) fn contents(name: String, storage: Storage, options: &ReadOptions) -> Result<Contents> {
-    let header = read_header(name, &storage)?;
+pub(in crate::trace) fn contents(name: String, file: SharedFile, options: &ReadOptions) -> Result<Contents> {
+    let header = read_header(name, file)?;
     if square::is_square(&header) {
-        return square::dump(storage, header).map(Contents::Arrays);
+        return square::dump(header).map(Contents::Arrays);
     }
     let header = describe(header)?;
     options.allow_only(ReadOption::COMMON, "a native trace")?;
-    Ok(Contents::Native(Box::new(SafetensorsTrace { storage, header })))
+    Ok(Contents::Native(Box::new(SafetensorsTrace { header })))
 }
 
 impl Source for SafetensorsTrace {
@@ -75,13 +74,16 @@ impl Source for SafetensorsTrace {
         &self.header.info
     }
 
+    fn content_hash(&self) -> Result<String> {
+        let bytes = Storage::File(self.header.file.clone());
+        hash::of_storage(&bytes).map_err(|error| Error::io(Path::new(&self.info().name), error))
+    }
+
     fn open(&self, stream: usize) -> Result<Box<dyn RowReader>> {
         let TensorPlace { dtype, start } = self.header.places[stream];
         let info = self.info();
-        let mut file = self.storage.open()?;
-        file.seek(SeekFrom::Start(start)).map_err(|error| Error::io(Path::new(&info.name), error))?;
         Ok(Box::new(TriangleReader {
-            file,
+            file: self.header.file.reader(start),
             path: PathBuf::from(&info.name),
             dtype,
             kind: info.self_attention,
@@ -93,7 +95,7 @@ impl Source for SafetensorsTrace {
 }
 
 struct TriangleReader {
-    file: Box<dyn Bytes>,
+    file: FileReader,
     path: PathBuf,
     dtype: Dtype,
     kind: SelfAttention,

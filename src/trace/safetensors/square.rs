@@ -12,14 +12,16 @@ pub(super) fn is_square(header: &RawHeader) -> bool {
     !header.metadata.contains_key("kvsim") && header.tensors.iter().any(|tensor| tensor.shape.len() >= 2)
 }
 
-/// The square arrays of a file whose bytes are in `storage`.
+/// The square arrays of a file.
 ///
 /// # Errors
 /// When none of its tensors can be attention.
-pub(super) fn dump(storage: Storage, header: RawHeader) -> Result<Dump> {
-    let storage = Arc::new(storage);
-    let mut dump = Dump { file: header.name, format: "safetensors", metadata: header.metadata, ..Dump::default() };
-    for tensor in header.tensors {
+pub(super) fn dump(header: RawHeader) -> Result<Dump> {
+    let RawHeader { name, metadata, tensors, file } = header;
+    let content = vec![Storage::File(file)];
+    let storage = Arc::new(content[0].clone());
+    let mut dump = Dump { file: name, format: "safetensors", content, metadata, ..Dump::default() };
+    for tensor in tensors {
         match cells(&tensor) {
             Ok(cells) => dump.arrays.push(array(tensor, cells, &storage, &dump.file)?),
             Err(why) => dump.left_out.push(LeftOut { name: tensor.name, why }),

@@ -2,7 +2,7 @@
 
 use super::header::{FIRST_POSITION, PREFIX};
 use crate::error::{Error, Result};
-use crate::trace::{RowBlock, Source, TraceInfo, refuse_weights};
+use crate::trace::{RowBlock, RowSums, Source, TraceInfo, refuse_weights};
 use half::{bf16, f16};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -59,6 +59,7 @@ pub fn write(
     let (mut block, mut bytes) = (RowBlock::default(), Vec::new());
     for stream in 0..source.info().streams.len() {
         let mut reader = source.open(stream)?;
+        let mut sums = RowSums::of(source, stream);
         while reader.read(&mut block, ROWS)? > 0 {
             bytes.clear();
             for row in block.rows() {
@@ -67,12 +68,14 @@ pub fn write(
                     return Err(Error::data(source.place(stream, row.step), problem).into());
                 }
                 refuse_weights(source, stream, row)?;
+                sums.add(row.step, row.sum());
                 stored.append(row.weights, &mut bytes);
             }
             out.write_all(&bytes)?;
             progress(block.len() as u64);
             block.clear();
         }
+        source.keep_sums(stream, &sums);
     }
     Ok(())
 }

@@ -9,11 +9,11 @@ use super::probe::{Likeness, look};
 use super::report::Report;
 use super::source::SquareTrace;
 use super::stream::{Part, Stream};
-use super::{names, positions, row_order, self_kind, steps};
+use super::{names, padding, positions, row_order, self_kind, steps};
 use crate::error::{Error, Result};
 use crate::trace::options::{ColumnOrder, ReadOptions};
-use crate::trace::{Head, SelfAttention, Source, StreamInfo, StreamLabel, TraceInfo};
-use std::collections::BTreeMap;
+use crate::trace::storage::Storage;
+use crate::trace::{Head, Metadata, ModelFacts, SelfAttention, Source, StreamInfo, StreamLabel, TraceInfo};
 use std::sync::Arc;
 
 /// The arrays of a file, and what else it says.
@@ -23,10 +23,12 @@ pub(in crate::trace) struct Dump {
     pub file: String,
     /// The name of its format.
     pub format: &'static str,
+    /// The file itself, or all of several files.
+    pub content: Vec<Storage>,
     pub arrays: Vec<Array>,
     /// Arrays that can only be companions of the attention.
     pub left_out: Vec<LeftOut>,
-    pub metadata: BTreeMap<String, String>,
+    pub metadata: Metadata,
     /// What the container has to say.
     pub notes: Vec<String>,
 }
@@ -81,7 +83,10 @@ pub(in crate::trace) fn open(mut dump: Dump, options: &ReadOptions) -> Result<Bo
         let len = len.saturating_sub(options.start.unwrap_or(0));
         dump.metadata.entry("prompt_len".to_owned()).or_insert_with(|| len.to_string());
     }
-    Ok(Box::new(trace(dump, streams, self_attention, read_as, options)))
+    if self_attention == SelfAttention::Included {
+        dump.notes.extend(padding::note(&streams)?);
+    }
+    Ok(Box::new(trace(dump, streams, self_attention, read_as)?))
 }
 
 fn check_ring(streams: &[Stream], options: &ReadOptions) -> Result<()> {
@@ -234,9 +239,9 @@ fn check_size(layout: &Layout, before: usize) -> Result<(), String> {
 }
 
 fn check_streams(dump: &Dump, found: &[Found]) -> Result<()> {
-    let Some(first) = found.first() else {
+    if found.is_empty() {
         return Err(Error::data(&dump.file, "holds no attention: no array with layers, heads and rows"));
-    };
+    }
     let array = |found: &Found| &dump.arrays[found.parts[0].0];
     let place = |found: &Found| array(found).place(&dump.file);
     for pair in found.windows(2) {
@@ -249,17 +254,7 @@ fn check_streams(dump: &Dump, found: &[Found]) -> Result<()> {
             return Err(Error::data(place(&pair[1]), problem));
         }
     }
-    match found.iter().find(|other| other.rows != first.rows) {
-        None => Ok(()),
-        Some(other) => {
-            let (rows, others) = (first.rows, other.rows);
-            let problem = format!(
-                "layer {} has {others} rows, layer {} has {rows}: all streams of a trace are equally long",
-                other.label.layer, first.label.layer
-            );
-            Err(Error::data(place(other), problem))
-        }
-    }
+    Ok(())
 }
 
 /// Finds where rows stand; where that fails because the arrays are something else, says what they look like.
@@ -298,9 +293,9 @@ fn placed(dump: &Dump, found: &[Found], first: usize, known: &[Known], options: 
             rows: found.rows,
         };
         let checked = check_positions(first.saturating_add(found.rows)).and_then(|()| stream.check());
+        let stream = checked.and_then(|()| stream.before(options.end));
         let place = || dump.arrays[found.parts[0].0].place(&dump.file);
-        checked.map_err(|problem| Error::data(place(), problem))?;
-        streams.push(stream);
+        streams.push(stream.map_err(|problem| Error::data(place(), problem))?);
     }
     Ok(streams)
 }
@@ -368,13 +363,7 @@ fn refuse_what_is_not_attention(streams: &[Stream], options: &ReadOptions) -> Re
     Ok(())
 }
 
-fn trace(
-    dump: Dump,
-    streams: Vec<Stream>,
-    kind: SelfAttention,
-    read_as: Vec<String>,
-    options: &ReadOptions,
-) -> SquareTrace {
+fn trace(dump: Dump, streams: Vec<Stream>, kind: SelfAttention, read_as: Vec<String>) -> Result<SquareTrace> {
     let describe = |stream: &Stream| StreamInfo {
         label: stream.label.clone(),
         rows: stream.rows - stream.first_row(kind),
@@ -387,14 +376,18 @@ fn trace(
         first_position: kind.first_step(),
         positions: 0,
         streams: streams.iter().map(describe).collect(),
-        metadata: positions::without_applied(dump.metadata),
+        metadata: Metadata::new(),
+        facts: ModelFacts::default(),
         notes: dump.notes,
         read_as,
     };
-    if let Some(stream) = streams.first().filter(|stream| stream.first_row(kind) < stream.rows) {
+    // Streams begin together, but one may end before the others.
+    let longest = streams.iter().filter(|stream| stream.first_row(kind) < stream.rows).max_by_key(|stream| stream.rows);
+    if let Some(stream) = longest {
         info.first_position = stream.step(stream.first_row(kind));
         info.positions = stream.step(stream.rows).index();
     }
+    info.set_metadata(positions::without_applied(dump.metadata))?;
     let report = Report::new(streams.len());
-    SquareTrace { info, streams, report, sums_are_free: options.normalize.is_some() }
+    Ok(SquareTrace { info, streams, report, content: dump.content })
 }

@@ -6,15 +6,17 @@ use super::rule::cut;
 use super::stream::{Stream, StreamRows};
 use crate::error::{Error, Result};
 use crate::position::Position;
-use crate::trace::{RowBlock, RowReader, SelfAttention, Source, TraceInfo, sum_tolerance};
+use crate::trace::storage::Storage;
+use crate::trace::{RowBlock, RowReader, SelfAttention, Source, TraceInfo, hash};
+use std::path::Path;
 
 /// A trace of square arrays.
 pub(super) struct SquareTrace {
     pub info: TraceInfo,
     pub streams: Vec<Stream>,
     pub report: Report,
-    /// Whether rows are divided by their sums anyway, so that the sums are no news.
-    pub sums_are_free: bool,
+    /// The files that the arrays are in.
+    pub content: Vec<Storage>,
 }
 
 impl Source for SquareTrace {
@@ -36,16 +38,16 @@ impl Source for SquareTrace {
         }))
     }
 
+    fn content_hash(&self) -> Result<String> {
+        hash::of_files(&self.content).map_err(|error| Error::io(Path::new(&self.info.name), error))
+    }
+
     fn place(&self, stream: usize, step: Position) -> String {
         place(&self.streams[stream], step)
     }
 
     fn warnings(&self) -> Vec<String> {
         oddity::warnings(self)
-    }
-
-    fn remarks(&self) -> Vec<String> {
-        oddity::remarks(self)
     }
 }
 
@@ -85,7 +87,7 @@ impl SquareReader {
         let (stored, frame) = self.rows.row(self.next)?;
         let cut = cut(stored, stream.first + self.next, &frame, self.kind)
             .map_err(|problem| Error::data(place(stream, step), problem))?;
-        self.noticed.look(&cut, step, sum_tolerance(stream.dtype()));
+        self.noticed.look(&cut, step);
         let weights = block.push_rows(step, 1, |_| cut.lead + cut.weights.len());
         let (lead, rest) = weights.split_at_mut(cut.lead);
         lead.fill(0.0);

@@ -101,6 +101,21 @@ impl Stream {
         self.parts.iter().try_for_each(|part| self.frame(part).check(&part.layout))
     }
 
+    /// The stream without the rows from position `end` on.
+    ///
+    /// # Errors
+    /// One line where that leaves no row.
+    pub(super) fn before(mut self, end: Option<usize>) -> Result<Stream, String> {
+        let Some(end) = end else { return Ok(self) };
+        self.rows = self.rows.min(end.saturating_sub(self.first));
+        match self.first_sound_row() < self.rows {
+            true => Ok(self),
+            false => {
+                Err(format!("--end {end} leaves none of the rows from position {} on", self.first.max(self.start)))
+            }
+        }
+    }
+
     /// How many columns at the end stand for no position in any row.
     pub(super) fn dead_columns(&self) -> usize {
         let dead = |part: &Part| self.frame(part).dead_columns(&part.layout);

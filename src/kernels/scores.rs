@@ -1,4 +1,4 @@
-//! Loops over the figures of slots: votes, scores, and which is the lowest.
+//! Loops over the scores of slots: votes, scores, and which is the lowest.
 
 use super::{Kernel, LANES, dispatch};
 
@@ -23,6 +23,28 @@ impl Kernel for CountAbove<'_> {
     }
 }
 
+/// Sets `marks[i]` to `mark` where `weights[i]` is above `threshold`.
+pub fn mark_above(marks: &mut [u32], weights: &[f32], threshold: f32, mark: u32) {
+    dispatch(MarkAbove { marks, weights, threshold, mark });
+}
+
+struct MarkAbove<'a> {
+    marks: &'a mut [u32],
+    weights: &'a [f32],
+    threshold: f32,
+    mark: u32,
+}
+
+impl Kernel for MarkAbove<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for (mark, weight) in self.marks.iter_mut().zip(self.weights) {
+            *mark = if *weight > self.threshold { self.mark } else { *mark };
+        }
+    }
+}
+
 /// Adds `weights[i]` to `scores[i]`.
 pub fn accumulate(scores: &mut [f64], weights: &[f32]) {
     dispatch(Accumulate { scores, weights });
@@ -43,27 +65,27 @@ impl Kernel for Accumulate<'_> {
     }
 }
 
-/// A figure that slots are judged by.
-pub trait Figure: Copy + PartialOrd {
+/// A score that slots are judged by.
+pub trait Score: Copy + PartialOrd {
     /// The least of some values, none of them NaN; `None` where there is none.
     fn least(values: &[Self]) -> Option<Self>;
 }
 
-impl Figure for u32 {
+impl Score for u32 {
     #[inline(always)]
     fn least(values: &[u32]) -> Option<u32> {
         values.iter().copied().min()
     }
 }
 
-impl Figure for f32 {
+impl Score for f32 {
     #[inline(always)]
     fn least(values: &[f32]) -> Option<f32> {
         least_of_floats(values)
     }
 }
 
-impl Figure for f64 {
+impl Score for f64 {
     #[inline(always)]
     fn least(values: &[f64]) -> Option<f64> {
         least_of_floats(values)
@@ -86,7 +108,7 @@ fn least_of_floats<T: Copy + PartialOrd>(values: &[T]) -> Option<T> {
 /// The index of the lowest value, the first of those that tie; `None` where there is none.
 ///
 /// No value may be NaN.
-pub fn lowest<T: Figure>(values: &[T]) -> Option<usize> {
+pub fn lowest<T: Score>(values: &[T]) -> Option<usize> {
     dispatch(Lowest { values })
 }
 
@@ -94,7 +116,7 @@ struct Lowest<'a, T> {
     values: &'a [T],
 }
 
-impl<T: Figure> Kernel for Lowest<'_, T> {
+impl<T: Score> Kernel for Lowest<'_, T> {
     type Output = Option<usize>;
     #[inline(always)]
     fn run(self) -> Option<usize> {
@@ -104,7 +126,7 @@ impl<T: Figure> Kernel for Lowest<'_, T> {
 }
 
 #[inline(always)]
-fn first_equal<T: Figure>(values: &[T], wanted: T) -> Option<usize> {
+fn first_equal<T: Score>(values: &[T], wanted: T) -> Option<usize> {
     let (chunks, _) = values.as_chunks::<LANES>();
     let holds = |chunk: &[T; LANES]| chunk.iter().fold(false, |found, value| found | (*value == wanted));
     let start = chunks.iter().position(holds).unwrap_or(chunks.len()) * LANES;

@@ -1,0 +1,3 @@
+//! Experiments: which traces, as which caches, through which lanes.
+
+pub mod caches;
