@@ -176,7 +176,7 @@ impl ReadOption {
     ];
     /// What rows of a text file honour.
     pub const LINES: &'static [ReadOption] =
-        &[ReadOption::FirstPosition, ReadOption::LayerWindow, ReadOption::Normalize];
+        &[ReadOption::FirstPosition, ReadOption::End, ReadOption::LayerWindow, ReadOption::Normalize];
 
     /// The flag of the command line.
     pub fn flag(self) -> &'static str {
