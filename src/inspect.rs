@@ -40,7 +40,7 @@ pub struct StreamFigures {
     pub warnings: Vec<String>,
 }
 
-/// Reads a stream and takes its figures; `progress` is told of rows as they are read.
+/// Reads a stream and takes its figures; `progress` is told of weights as they are read.
 ///
 /// # Errors
 /// When the trace cannot be read.
@@ -50,7 +50,7 @@ pub fn inspect_stream(source: &dyn Source, stream: usize, progress: &dyn Fn(u64)
     let mut reader = source.open(stream)?;
     while reader.read(&mut block, 16)? > 0 {
         block.rows().for_each(|row| sums.add(row, &mut row_sums));
-        progress(block.len() as u64);
+        progress(block.weights() as u64);
         block.clear();
     }
     source.keep_sums(stream, &row_sums);

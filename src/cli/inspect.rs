@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use kvsim::inspect::{StreamFigures, inspect_stream};
 use kvsim::report::text_table::TextTable;
 use kvsim::trace::{Source, TraceInfo};
+use kvsim::word::Word;
 use serde_json::json;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -70,8 +71,8 @@ impl InspectArgs {
     }
 
     fn figures(&self, source: &dyn Source) -> Result<Vec<StreamFigures>> {
-        let progress = Progress::new(source.info().rows(), self.quiet);
-        let add = |rows| progress.add(rows);
+        let progress = Progress::new(&[("reading", source.info().weights())], self.quiet);
+        let add = |weights| progress.add(0, weights);
         let streams = 0..source.info().streams.len();
         Ok(streams.map(|stream| inspect_stream(source, stream, &add)).collect::<Result<_, _>>()?)
     }

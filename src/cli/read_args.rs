@@ -1,18 +1,21 @@
 //! The flags that say how a trace is to be read, shared by every command that reads one.
 
+use super::notes::to_stderr;
+use super::words::words;
 use clap::Args;
 use kvsim::error::{Error, Result};
 use kvsim::trace::axes::Axes;
 use kvsim::trace::options::{ColumnOrder, Normalize, PerLayer, ReadOptions};
 use kvsim::trace::{SelfAttention, Source, formats};
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 /// What a user says about a trace that its file does not.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "How to read the trace (what the file does not say)")]
 pub struct ReadArgs {
     /// Whether each row holds the token itself [default: as the file says, or its diagonal]
-    #[arg(long = "self", value_enum, value_name = "WHETHER")]
+    #[arg(long = "self", value_parser = words::<SelfAttention>(), value_name = "WHETHER")]
     self_attention: Option<SelfAttention>,
 
     /// Position where the sequence begins: what lies before it is padding
@@ -37,8 +40,8 @@ pub struct ReadArgs {
 
     /// Order of the columns where a layer is as wide as its window: ascending, or ring (position p is in column p
     /// mod window) [default: ascending]
-    #[arg(long, value_name = "ORDER", hide_default_value = true, default_value = "ascending")]
-    columns: ColumnOrder,
+    #[arg(long, value_parser = words::<ColumnOrder>(), value_name = "ORDER")]
+    columns: Option<ColumnOrder>,
 
     /// The arrays of the file that hold the attention, by name or pattern ('*hook_pattern'); may be given several
     /// times [default: those that look like it]
@@ -54,7 +57,7 @@ pub struct ReadArgs {
     layer_window: Option<PerLayer>,
 
     /// Divide each row by its sum
-    #[arg(long, value_enum, value_name = "WHAT")]
+    #[arg(long, value_parser = words::<Normalize>(), value_name = "WHAT")]
     normalize: Option<Normalize>,
 
     /// Most memory for what cannot be streamed: bytes, or 512M, 4G [default: 4G for planning ahead,
@@ -64,13 +67,29 @@ pub struct ReadArgs {
 }
 
 impl ReadArgs {
-    /// Opens a trace, or all of several files as one.
-    pub fn open(&self, traces: &[OsString]) -> Result<Box<dyn Source>> {
+    /// The traces that are opened, and how: of files that are joined, the first stands for all.
+    pub fn of<'a>(&self, traces: &'a [OsString]) -> (&'a [OsString], ReadOptions) {
         match traces {
-            _ if self.join => formats::open_joined(traces, &self.options()),
-            [trace] => formats::open(trace, &self.options()),
+            [_, others @ ..] if self.join => {
+                let joined = others.iter().map(PathBuf::from).collect();
+                (&traces[..1], ReadOptions { joined, ..self.options() })
+            }
+            _ => (traces, self.options()),
+        }
+    }
+
+    /// The one trace that a command works on, and how it is read.
+    pub fn of_one<'a>(&self, traces: &'a [OsString]) -> Result<(&'a OsString, ReadOptions)> {
+        match self.of(traces) {
+            ([trace], options) => Ok((trace, options)),
             _ => Err(Error::usage("several files are one trace only with --join")),
         }
+    }
+
+    /// Opens a trace, or all of several files as one.
+    pub fn open(&self, traces: &[OsString]) -> Result<Box<dyn Source>> {
+        let (trace, options) = self.of_one(traces)?;
+        formats::open(trace, &options)
     }
 
     /// The flags that were given, as they are typed.
@@ -92,9 +111,11 @@ impl ReadArgs {
             layer_window: self.layer_window.clone().unwrap_or_default(),
             normalize: self.normalize,
             axes: self.axes.clone(),
-            columns: self.columns,
+            columns: self.columns.unwrap_or_default(),
             arrays: self.array.clone(),
+            joined: Vec::new(),
             max_memory: self.max_memory,
+            announce: Some(|text| to_stderr(&format!("note: {text}\n"))),
         }
     }
 }

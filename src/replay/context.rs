@@ -13,6 +13,8 @@ use std::time::Instant;
 pub(super) struct Context<'a> {
     pub source: &'a dyn Source,
     pub lanes: &'a [LanePlan],
+    /// The budget of each lane (outer) on each cache.
+    pub budgets: &'a [Vec<usize>],
     pub options: &'a Options,
     pub observer: &'a dyn Observer,
 }

@@ -44,9 +44,15 @@ pub trait Observer: Sync {
         let _ = (stage, time);
     }
 
-    /// Rows that every lane has seen.
-    fn rows(&self, rows: u64) {
-        let _ = rows;
+    /// Evictions that a bound which knows the future has planned, before any row is replayed; in all
+    /// they are those of [`evictions_planned`](super::evictions_planned).
+    fn planned(&self, evictions: u64) {
+        let _ = evictions;
+    }
+
+    /// Rows that every lane has seen, and the weights in them.
+    fn rows(&self, rows: u64, weights: u64) {
+        let _ = (rows, weights);
     }
 
     /// What each lane (outer) did in each step (inner) of a batch, in step order.

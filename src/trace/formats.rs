@@ -7,7 +7,7 @@ use super::spec::{MixtureSpec, built_in_names};
 use super::synthetic::SyntheticTrace;
 use super::{Source, join, jsonl, npy, npz, pickle, safetensors, storage, stream_input};
 use crate::error::{Error, Result};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// A trace format: how it is recognised and opened.
@@ -72,6 +72,9 @@ pub fn open(name: &OsStr, options: &ReadOptions) -> Result<Box<dyn Source>> {
 }
 
 fn open_as_is(name: &OsStr, options: &ReadOptions) -> Result<Box<dyn Source>> {
+    if !options.joined.is_empty() {
+        return open_joined(name, options);
+    }
     if name == "-" {
         return stream_input::open("-", &mut std::io::stdin().lock(), options);
     }
@@ -82,18 +85,10 @@ fn open_as_is(name: &OsStr, options: &ReadOptions) -> Result<Box<dyn Source>> {
     open_path(Path::new(name), options)
 }
 
-/// Opens several files as one trace, each with other layers, heads or steps.
-///
-/// # Errors
-/// When one of them cannot be read, or they do not make up one trace.
-pub fn open_joined(names: &[OsString], options: &ReadOptions) -> Result<Box<dyn Source>> {
-    let [first, others @ ..] = names else { return Err(Error::usage("--join joins files: name some")) };
-    let paths: Vec<PathBuf> = names.iter().map(PathBuf::from).collect();
-    if others.is_empty() {
-        return open(first, options);
-    }
-    let name = format!("{} and {} more", Path::new(first).display(), others.len());
-    OpenedTrace::new(join::open_files(name, &paths, options)?, options)
+/// Opens several files as one trace.
+fn open_joined(first: &OsStr, options: &ReadOptions) -> Result<Box<dyn Source>> {
+    let paths: Vec<PathBuf> = std::iter::once(PathBuf::from(first)).chain(options.joined.iter().cloned()).collect();
+    join::open_files(format!("{} and {} more", paths[0].display(), options.joined.len()), &paths, options)
 }
 
 fn open_path(path: &Path, options: &ReadOptions) -> Result<Box<dyn Source>> {

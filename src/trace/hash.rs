@@ -7,6 +7,7 @@
 use super::storage::{SharedFile, Storage};
 use super::{RowBlock, Source};
 use crate::error::Result;
+use crate::word::Word;
 use rayon::prelude::*;
 use std::hash::Hasher;
 use std::io::ErrorKind;

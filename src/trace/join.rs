@@ -9,6 +9,7 @@ use super::storage::{SharedFile, open_file};
 use super::{Metadata, RowReader, Source, StreamInfo, TraceInfo, hash, npy, npz, safetensors};
 use crate::error::{Error, Result};
 use crate::position::Position;
+use crate::word::Word;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

@@ -12,7 +12,8 @@ use crate::position::Position;
 use crate::trace::SelfAttention;
 use crate::trace::options::ReadOptions;
 use crate::trace::square::check_positions;
-use crate::trace::storage::{Bytes, SharedFile, Storage, new_copy};
+use crate::trace::storage::{Bytes, SharedFile, Storage, copy_failed, new_copy};
+use crate::word::Word;
 use line::{HeaderLine, Line, RowLine};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -56,7 +57,7 @@ struct Tee<'a> {
 impl Read for Tee<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let read = self.from.read(buffer)?;
-        self.to.write_all(&buffer[..read])?;
+        self.to.write_all(&buffer[..read]).map_err(|error| copy_failed(&error))?;
         Ok(read)
     }
 }
@@ -83,6 +84,9 @@ impl Source for JsonLinesTrace {
     fn open(&self, stream: usize) -> Result<Box<dyn RowReader>> {
         Ok(Box::new(LineReader {
             name: self.info.name.clone(),
+            label: self.info.streams[stream].label.clone(),
+            kind: self.info.self_attention,
+            first: self.info.first_position,
             bytes: self.storage.open(),
             lines: Arc::clone(&self.streams[stream]),
             next: 0,
@@ -104,6 +108,9 @@ impl Source for JsonLinesTrace {
 
 struct LineReader {
     name: String,
+    label: StreamLabel,
+    kind: SelfAttention,
+    first: Position,
     bytes: Box<dyn Bytes>,
     lines: Arc<[LinePlace]>,
     next: usize,
@@ -114,8 +121,7 @@ impl RowReader for LineReader {
     fn read(&mut self, block: &mut RowBlock, rows: usize) -> Result<usize> {
         let end = self.lines.len().min(self.next.saturating_add(rows));
         for index in self.next..end {
-            let place = self.lines[index];
-            let row = self.parse(place)?;
+            let row = self.parse(index)?;
             block.push(Position(row.step), &row.weights());
         }
         let read = end - self.next;
@@ -125,16 +131,25 @@ impl RowReader for LineReader {
 }
 
 impl LineReader {
-    fn parse(&mut self, place: LinePlace) -> Result<RowLine> {
+    /// Reads a line again, which must still be the row that the first pass found there.
+    fn parse(&mut self, index: usize) -> Result<RowLine> {
+        let place = self.lines[index];
         self.text.resize(place.len, 0);
         self.bytes
             .seek(SeekFrom::Start(place.start))
             .and_then(|_| self.bytes.read_exact(&mut self.text))
             .map_err(|error| Error::io(Path::new(&self.name), error))?;
         match Line::parse(&self.text) {
-            Ok(Line::Row(row)) => Ok(row),
+            Ok(Line::Row(row)) if self.is_found_again(&row, index) => Ok(row),
             _ => Err(Error::data(format!("{}:{}", self.name, place.number), "the file changed while it was read")),
         }
+    }
+}
+
+impl LineReader {
+    fn is_found_again(&self, row: &RowLine, index: usize) -> bool {
+        let step = self.first.index() + index;
+        row.step as usize == step && row.label() == self.label && row.check_len(self.kind).is_ok()
     }
 }
 
@@ -234,19 +249,24 @@ impl Scan {
             rows: lines.len(),
             dtype: "json",
         };
+        let said = header.seq_len;
         let mut info = TraceInfo {
             name: self.name,
             format: "jsonl",
             self_attention,
             first_position: Position(first as u32),
-            positions: header.seq_len.unwrap_or(found),
+            positions: said.unwrap_or(found),
             streams: self.streams.iter().map(describe).collect(),
             metadata: Metadata::new(),
             facts: ModelFacts::default(),
-            notes: Vec::new(),
+            notes: said.filter(|said| *said > found).map(|said| longer_than_found(said, found)).into_iter().collect(),
             read_as: Vec::new(),
         };
         info.set_metadata(header.metadata)?;
         Ok(JsonLinesTrace { info, storage, streams: self.streams.into_values().map(Arc::from).collect() })
     }
+}
+
+fn longer_than_found(said: usize, found: usize) -> String {
+    format!("the header says {said} positions, the rows make {found}: percentages are of {said}")
 }

@@ -34,6 +34,7 @@ mod zstd;
 
 pub use facts::{Metadata, ModelFacts};
 pub use label::{Head, StreamLabel};
+pub(crate) use refusal::problem_of;
 pub use refusal::refuse_weights;
 pub use row_block::{Row, RowBlock};
 pub use watch::RowSums;
@@ -41,14 +42,26 @@ pub use watch::RowSums;
 use crate::error::{Error, Result};
 use crate::needs::Needs;
 use crate::position::Position;
+use crate::word::Word;
 
 /// Whether a row holds the weight that a token paid to itself.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SelfAttention {
     /// Row `t` (t = 1, 2, ...) has `t` weights, over positions `0..t`.
     Excluded,
     /// Row `t` (t = 0, 1, ...) has `t + 1` weights, over positions `0..=t`: what runtimes record.
     Included,
+}
+
+impl Word for SelfAttention {
+    const WORDS: &'static [(SelfAttention, &'static str, &'static str)] = &[
+        (SelfAttention::Excluded, "excluded", "row t (t = 1, 2, ...) has t weights, over the positions before t"),
+        (
+            SelfAttention::Included,
+            "included",
+            "row t (t = 0, 1, ...) has t + 1 weights, the last on t itself: what runtimes record",
+        ),
+    ];
 }
 
 impl SelfAttention {
@@ -67,19 +80,6 @@ impl SelfAttention {
             SelfAttention::Excluded => step.index(),
             SelfAttention::Included => step.index() + 1,
         }
-    }
-
-    /// The word used in files.
-    pub fn word(self) -> &'static str {
-        match self {
-            SelfAttention::Excluded => "excluded",
-            SelfAttention::Included => "included",
-        }
-    }
-
-    /// Reads the word used in files.
-    pub fn from_word(word: &str) -> Option<SelfAttention> {
-        [SelfAttention::Excluded, SelfAttention::Included].into_iter().find(|kind| kind.word() == word)
     }
 
     /// Number of rows of a stream over `positions` positions.
@@ -123,6 +123,17 @@ impl TraceInfo {
     /// Number of rows of all streams.
     pub fn rows(&self) -> u64 {
         self.streams.iter().map(|stream| stream.rows as u64).sum()
+    }
+
+    /// Number of weights of all rows.
+    pub fn weights(&self) -> u64 {
+        self.streams.iter().map(|stream| self.weights_of(stream.rows)).sum()
+    }
+
+    /// Number of weights of the first `rows` rows of a stream.
+    pub fn weights_of(&self, rows: usize) -> u64 {
+        let (rows, first) = (rows as u64, self.self_attention.row_len(self.first_position) as u64);
+        rows * first + rows * rows.saturating_sub(1) / 2
     }
 
     /// Puts metadata in place of what was there, and reads the facts in it.

@@ -6,8 +6,10 @@
 use super::SelfAttention;
 use super::axes::Axes;
 use crate::error::{Error, Result};
+use crate::word::Word;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 /// How a trace is to be read, where the file does not say it or says it wrongly. The default adds
@@ -37,16 +39,28 @@ pub struct ReadOptions {
     /// Names or patterns (`*`, `?`) of the arrays that hold the attention, of the arrays of a file; empty where
     /// only one kind of array can.
     pub arrays: Vec<String>,
+    /// Further files that are part of the trace: other layers, heads or steps.
+    pub joined: Vec<PathBuf>,
     /// Bytes that may be held in memory for an array which cannot be streamed as it is stored; a
     /// larger one goes through a temporary file.
     pub max_memory: Option<u64>,
+    /// Is told, before it is done, of work that takes long or much room.
+    pub announce: Option<fn(&str)>,
 }
 
 /// What the weights of a row are divided by.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Normalize {
     /// Each row by its own sum, in f64, rounded to f32; a row of zeros says nothing about its step.
     Rows,
+}
+
+impl Word for Normalize {
+    const WORDS: &'static [(Normalize, &'static str, &'static str)] = &[(
+        Normalize::Rows,
+        "rows",
+        "each row by its own sum, in f64, rounded to f32; a row of zeros says nothing about its step",
+    )];
 }
 
 /// The order of the columns of a layer whose cache is as wide as its sliding window.
@@ -59,19 +73,11 @@ pub enum ColumnOrder {
     Ring,
 }
 
-impl FromStr for ColumnOrder {
-    type Err = String;
-
-    /// Reads `ascending` or `ring`.
-    fn from_str(text: &str) -> Result<ColumnOrder, String> {
-        match text {
-            "ascending" => Ok(ColumnOrder::Ascending),
-            "ring" => Ok(ColumnOrder::Ring),
-            _ => Err(format!(
-                "{text:?} is not an order of columns: write ascending or ring (slot = position mod window)"
-            )),
-        }
-    }
+impl Word for ColumnOrder {
+    const WORDS: &'static [(ColumnOrder, &'static str, &'static str)] = &[
+        (ColumnOrder::Ascending, "ascending", "positions ascend: the last column is the token itself"),
+        (ColumnOrder::Ring, "ring", "position p is in column p mod window, as in a ring buffer"),
+    ];
 }
 
 /// A number for all layers, for some of them, or for none.
@@ -219,6 +225,13 @@ impl ReadOption {
 }
 
 impl ReadOptions {
+    /// Says something before it is done, where anybody listens.
+    pub(super) fn announce(&self, text: &str) {
+        if let Some(announce) = self.announce {
+            announce(text);
+        }
+    }
+
     /// What is said of a trace beside its file that decides what its rows mean and has no column of its own in
     /// a report: part of its content.
     pub(super) fn reading(&self) -> String {

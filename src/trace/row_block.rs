@@ -57,6 +57,11 @@ impl RowBlock {
         self.rows.is_empty()
     }
 
+    /// Number of weights of all rows.
+    pub fn weights(&self) -> usize {
+        self.used
+    }
+
     /// The row with this index in the block.
     #[inline]
     pub fn row(&self, index: usize) -> Row<'_> {

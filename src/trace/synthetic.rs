@@ -95,10 +95,12 @@ impl RowReader for Generator {
 
 impl Generator {
     fn new(spec: Arc<MixtureSpec>) -> Generator {
+        // No row sees all of a band as long as the trace.
+        let whole_band = if spec.local.width < spec.positions { spec.local.width } else { 0 };
         Generator {
             heavy: HeavyHitters::new(spec.seed),
             heavy_shares: heavy_shares(&spec),
-            local_shares: local_shares(&spec, spec.local.width, spec.local.mass),
+            local_shares: local_shares(&spec, whole_band, spec.local.mass),
             next: 1,
             special: Vec::new(),
             values: Vec::new(),

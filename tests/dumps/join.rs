@@ -3,11 +3,9 @@
 use crate::attention::{assert_same, failure, included, open, square, triangle};
 use crate::binary::kvsim;
 use crate::files::{Folder, npy, npz, safetensors};
-use kvsim::trace::formats;
 use kvsim::trace::memory::MemoryTrace;
 use kvsim::trace::options::ReadOptions;
 use kvsim::trace::safetensors::{StoredType, write};
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 const T: usize = 6;
@@ -70,14 +68,23 @@ fn files_named_together_are_one_trace_on_request() {
     let folder = Folder::new();
     let paths: Vec<PathBuf> =
         [0, 1, 10].iter().zip(0..).map(|(layer, seed)| folder.write(&format!("l{layer}.npy"), &array(seed))).collect();
-    let names: Vec<OsString> = paths.iter().map(OsString::from).collect();
-    assert_same(&*formats::open_joined(&names, &ReadOptions::default()).expect("one trace"), &expected());
+    let joined = ReadOptions { joined: paths[1..].to_vec(), ..Default::default() };
+    assert_same(&*crate::attention::open_with(&paths[0], &joined), &expected());
     let texts: Vec<&str> = paths.iter().map(|path| path.to_str().expect("plain")).collect();
     let lines =
         |args: &[&str]| kvsim(&[&["replay", "-q", "--policy", "tova", "--budget", "3"], &texts[..], args].concat());
     assert_eq!(lines(&["--join"]).report().lines().count(), 2);
     assert_eq!(lines(&[]).report().lines().count(), 4);
-    kvsim(&[&["inspect"], &texts[..]].concat()).refuses(2, &["several files are one trace only with --join"]);
+    for command in ["inspect", "analyze"] {
+        kvsim(&[&[command], &texts[..]].concat()).refuses(2, &["several files are one trace only with --join"]);
+        let joined = kvsim(&[&[command, "-q", "--join"], &texts[..]].concat());
+        assert!(
+            joined.code == 0 && joined.stdout.contains("3 streams"),
+            "{command}: {}{}",
+            joined.stdout,
+            joined.stderr
+        );
+    }
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! What happens during a replay, passed on to the progress bar, the timing and the step report.
 
-use super::job::Job;
 use crate::cli::output::Output;
 use crate::cli::progress::Progress;
 use crate::cli::timing::Timing;
 use kvsim::error::Error;
+use kvsim::experiment::{Job, Work};
 use kvsim::needs::Needs;
 use kvsim::replay::{CachePlan, Observer, Stage, StepRecord};
 use kvsim::report::steps::StepWriter;
@@ -14,6 +14,7 @@ use std::time::Duration;
 /// Tells the progress bar and the step report what happens.
 pub struct Watcher<'a> {
     pub progress: &'a Progress,
+    pub work: &'a Work,
     pub timing: &'a Timing,
     pub job: &'a Job,
     pub steps: Option<&'a Mutex<StepWriter<Output>>>,
@@ -24,8 +25,12 @@ impl Observer for Watcher<'_> {
         self.timing.add(stage, time);
     }
 
-    fn rows(&self, rows: u64) {
-        self.progress.add(rows);
+    fn planned(&self, evictions: u64) {
+        self.progress.add(0, evictions);
+    }
+
+    fn rows(&self, rows: u64, weights: u64) {
+        self.progress.add(1, self.work.of_rows(rows, weights));
     }
 
     fn needs(&self) -> Needs {
@@ -35,7 +40,7 @@ impl Observer for Watcher<'_> {
     fn steps(&self, cache: &CachePlan, records: &[Vec<StepRecord>]) -> kvsim::error::Result<()> {
         let Some(steps) = self.steps else { return Ok(()) };
         let mut writer = steps.lock().expect("no thread panicked");
-        let trace = &self.job.source.info().name;
+        let trace = &self.job.trace.info().name;
         writer
             .write(trace, cache, &self.job.lanes, records)
             .map_err(|error| Error::data("step report", format!("cannot be written: {error}")))

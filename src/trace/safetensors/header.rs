@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::position::Position;
 use crate::trace::storage::SharedFile;
 use crate::trace::{Metadata, ModelFacts, SelfAttention, StreamInfo, StreamLabel, TraceInfo};
+use crate::word::Word;
 use safetensors::tensor::Dtype;
 use std::collections::BTreeMap;
 

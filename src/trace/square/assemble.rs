@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::trace::options::{ColumnOrder, ReadOptions};
 use crate::trace::storage::Storage;
 use crate::trace::{Head, Metadata, ModelFacts, SelfAttention, Source, StreamInfo, StreamLabel, TraceInfo};
+use crate::word::Word;
 use std::sync::Arc;
 
 /// The arrays of a file, and what else it says.

@@ -130,8 +130,9 @@ mod tests {
     #[test]
     fn marks_after_the_token_are_no_weight() {
         for mark in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -65504.0, f32::MIN] {
-            let cut = cut(&[0.5, 0.5, mark], 1, &frame(0, 0, 0), Included).expect("sound");
-            assert_eq!((cut.sum, cut.weights), (1.0, &[0.5, 0.5][..]), "{mark}");
+            let row = [0.5, 0.5, mark];
+            let cut = cut(&row, 1, &frame(0, 0, 0), Included).expect("sound");
+            assert_eq!(cut.weights, [0.5, 0.5], "{mark}");
         }
     }
 
