@@ -10,6 +10,7 @@ mod facts;
 pub mod formats;
 mod hash;
 mod join;
+mod joined;
 pub mod jsonl;
 mod label;
 pub mod memory;

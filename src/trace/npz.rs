@@ -85,9 +85,9 @@ fn into_dump(file: String, shared: SharedFile, found: Vec<Found>, copy: Option<C
         match found {
             Found::Array(header, name, cells, place) => {
                 let (storage, start) = match place {
-                    Place::InFile(start) => (Arc::clone(&in_file), start),
-                    Place::InCopy(start) => (Arc::clone(in_copy.as_ref().unwrap_or(&in_file)), start),
-                    Place::InMemory(bytes) => (Arc::new(Storage::Memory(bytes.into())), 0),
+                    Place::Archive(start) => (Arc::clone(&in_file), start),
+                    Place::Copy(start) => (Arc::clone(in_copy.as_ref().unwrap_or(&in_file)), start),
+                    Place::Memory(bytes) => (Arc::new(Storage::Memory(bytes.into())), 0),
                 };
                 dump.arrays.push(npy::array(&header, name, cells, &storage, start));
             }
@@ -164,10 +164,10 @@ enum Found {
 /// Where an array's bytes are.
 enum Place {
     /// In the archive, from this byte on.
-    InFile(u64),
+    Archive(u64),
     /// In the copy that all inflated members share, from this byte on.
-    InCopy(u64),
-    InMemory(Vec<u8>),
+    Copy(u64),
+    Memory(Vec<u8>),
 }
 
 /// Inflated members, one after the other.
@@ -202,7 +202,7 @@ fn describe(
             let start = stored_start(&member, shared)? + header.len;
             // Read once for its checksum: rows are read later from where they stand.
             inflate(member, needed, &mut std::io::sink())?;
-            Place::InFile(start)
+            Place::Archive(start)
         }
         _ if options.max_memory.is_some_and(|most| needed <= most) => inflate_to_memory(member, needed)?,
         _ => inflate_to_copy(member, needed, copy)?,
@@ -224,7 +224,7 @@ fn stored_start(member: &Member<'_>, file: &SharedFile) -> Result<u64, String> {
 fn inflate_to_memory(member: Member<'_>, needed: u64) -> Result<Place, String> {
     let mut bytes = Vec::new();
     inflate(member, needed, &mut bytes)?;
-    Ok(Place::InMemory(bytes))
+    Ok(Place::Memory(bytes))
 }
 
 fn inflate_to_copy(member: Member<'_>, needed: u64, copy: &mut Option<Copied>) -> Result<Place, String> {
@@ -238,7 +238,7 @@ fn inflate_to_copy(member: Member<'_>, needed: u64, copy: &mut Option<Copied>) -
     drop(out);
     let start = copy.len;
     copy.len += needed;
-    Ok(Place::InCopy(start))
+    Ok(Place::Copy(start))
 }
 
 /// Copies all there is, and says whether reading failed or writing.

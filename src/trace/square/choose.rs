@@ -5,7 +5,8 @@
 //! damaged is not left out, it is refused later.
 
 use super::array::Array;
-use super::assemble::{Dump, provisional};
+use super::dump::Dump;
+use super::place::provisional;
 use super::probe::{Likeness, look};
 use super::row_order;
 use crate::error::{Error, Result};

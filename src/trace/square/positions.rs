@@ -1,6 +1,7 @@
 //! Which positions the streams of a dump stand for: from options, from metadata, from shapes; never guessed.
 
-use super::assemble::{Dump, Found};
+use super::dump::Dump;
+use super::find::Found;
 use super::frame::Known;
 use super::stream::Stream;
 use crate::error::{Error, Result};
