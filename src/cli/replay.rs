@@ -56,7 +56,7 @@ fn meters_help() -> String {
     kvsim replay --policy scissorhands,h2o --budget 256,512 --recent-window 16..128x2\n  \
     kvsim replay trace.safetensors --budget 5%,10%,20% --per-stream --format csv -o results.csv")]
 pub struct ReplayArgs {
-    /// Trace files (see README.md for formats), a built-in name, or - for JSON lines on standard
+    /// Trace files (see README.md for formats), folders of them, built-in names, or - for standard
     /// input [default: decode-4096]
     #[arg(value_name = "TRACE")]
     traces: Vec<OsString>,
@@ -212,9 +212,10 @@ impl ReplayArgs {
 
     /// The experiment that was described.
     fn experiment(&self) -> Result<Experiment, Error> {
+        let (traces, read) = self.read.of(&self.traces);
         let experiment = Experiment {
-            traces: self.traces.clone(),
-            read: self.read.options(),
+            traces: traces.to_vec(),
+            read,
             streams: self.streams.selection()?,
             lanes: self.lanes()?,
             shape: BudgetShape::parse(&self.layer_budget)?,
