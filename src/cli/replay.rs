@@ -15,12 +15,13 @@ use super::words::words;
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use kvsim::error::Error;
-use kvsim::experiment::{Budget, BudgetShape, DEFAULT_BUDGET, Experiment, Finished, Job, LaneRequest, Prompt, Work};
+use kvsim::experiment::{
+    Budget, BudgetShape, DEFAULT_BUDGET, Experiment, Finished, Job, LaneRequest, Prompt, Work, joined,
+};
 use kvsim::meter::{self, METERS, MeterPlan, Run};
 use kvsim::policy::spec::PolicySpec;
 use kvsim::replay::{BadRows, DEFAULT_HEAVY_HITTERS, DEFAULT_MAX_MEMORY, Options, ViewKind};
 use kvsim::report::replayed::{By, Per};
-use kvsim::report::results::Results;
 use kvsim::report::steps::StepWriter;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -173,10 +174,7 @@ impl ReplayArgs {
         let timing = Timing::start();
         let finished = self.replay(jobs, &timing, steps.as_ref())?;
         let replayed = Instant::now();
-        let mut results = Results::default();
-        for finished in &finished {
-            results.join(finished.results(self.per())?);
-        }
+        let results = joined(&finished, self.per())?;
         let written = format.write(&results, self.report.look(format, self.sums));
         report_args::write(&written, &mut output, self.quiet)?;
         if let Some(steps) = steps {
