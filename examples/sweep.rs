@@ -11,7 +11,9 @@ use kvsim::policy::parameter::{RECENT_WINDOW, Value};
 use kvsim::policy::spec::PolicySpec;
 use kvsim::policy::{Admission, Observation};
 use kvsim::replay::NoObserver;
-use kvsim::report::{format, line::Replayed};
+use kvsim::report::format::{self, Look};
+use kvsim::report::replayed::Per;
+use kvsim::report::results::Results;
 
 /// A position is worth the heaviest weight that any row has given it.
 struct Peak;
@@ -54,8 +56,11 @@ pub fn sweep() -> Result<String> {
         ..Experiment::default()
     };
     let finished = experiment.run(&NoObserver, &mut |remark| eprintln!("{remark}"))?;
-    let lines: Vec<_> = finished.iter().flat_map(|finished| Replayed::combined(finished.replayed())).collect();
-    Ok((format::find("table").expect("it is in the table of formats").write)(&lines))
+    let mut results = Results::default();
+    for finished in finished {
+        results.join(finished.results(Per::Trace)?);
+    }
+    Ok(format::find("table").expect("it is in the table of formats").write(&results, Look::default()).text)
 }
 
 #[cfg_attr(test, allow(dead_code))]

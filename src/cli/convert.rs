@@ -1,7 +1,7 @@
 //! `kvsim convert`: any trace as a native file.
 
 use super::notes;
-use super::output::Output;
+use super::output::{Output, refuse_overlap, written};
 use super::progress::Progress;
 use super::read_args::ReadArgs;
 use super::words::words;
@@ -45,6 +45,7 @@ pub struct ConvertArgs {
 
 impl ConvertArgs {
     pub fn run(&self) -> Result<ExitCode> {
+        refuse_overlap(&[&self.trace], &[&self.output])?;
         let mut output = Output::open(Some(&self.output))?;
         let source = formats::open(&self.trace, &self.read.options())?;
         let info = source.info();
@@ -54,7 +55,7 @@ impl ConvertArgs {
         notes::note(self.quiet, &info.name, &info.notes);
         let progress = Progress::new(&[("writing", info.weights())], self.quiet);
         let dtype = self.dtype.unwrap_or_else(|| stored_type(info, &self.read.options()));
-        write(&*source, dtype, &mut output, &|weights| progress.add(0, weights))?;
+        written(write(&*source, dtype, &mut output, &|weights| progress.add(0, weights)))?;
         output.finish()?;
         drop(progress);
         notes::warn(self.quiet, &info.name, &source.warnings());

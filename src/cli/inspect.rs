@@ -7,6 +7,7 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use kvsim::inspect::{StreamFigures, inspect_stream};
 use kvsim::report::text_table::TextTable;
+use kvsim::text::plain;
 use kvsim::trace::formats;
 use kvsim::trace::{Source, TraceInfo};
 use kvsim::word::Word;
@@ -79,20 +80,20 @@ fn said(source: &dyn Source, figures: &[StreamFigures]) -> Vec<(&'static str, St
 fn text(info: &TraceInfo, figures: &[StreamFigures], said: &[(&str, String)]) -> String {
     let mut text = format!(
         "{}: {}, self {}, {} positions, {} stream{}\n",
-        info.name,
+        plain(&info.name),
         info.format,
         info.self_attention.word(),
         info.positions,
         info.streams.len(),
         if info.streams.len() == 1 { "" } else { "s" }
     );
-    text.extend(info.metadata.iter().map(|(key, value)| format!("  {key}: {value}\n")));
+    text.extend(info.metadata.iter().map(|(key, value)| format!("  {}: {}\n", plain(key), plain(value))));
     text.push('\n');
     text.push_str(&table(figures).aligned());
     if !said.is_empty() {
         text.push('\n');
     }
-    text.extend(said.iter().map(|(kind, what)| format!("{kind}: {what}\n")));
+    text.extend(said.iter().map(|(kind, what)| format!("{kind}: {}\n", plain(what))));
     text
 }
 

@@ -56,7 +56,7 @@ impl ReadArgs {
             layer_window: self.layer_window.clone().unwrap_or_default(),
             normalize: self.normalize,
             max_memory: self.max_memory,
-            announce: Some(|text| to_stderr(&format!("note: {text}\n"))),
+            announce: Some(|text| to_stderr(&format!("note: {text}"))),
         }
     }
 }

@@ -9,6 +9,7 @@
 pub mod budget;
 pub mod budget_shape;
 pub mod caches;
+mod identity;
 pub mod job;
 pub mod lanes;
 pub mod list;

@@ -131,6 +131,13 @@ impl TraceInfo {
         rows * first + rows * rows.saturating_sub(1) / 2
     }
 
+    /// Number of positions that rows reach: fewer than [`TraceInfo::positions`] where a file declares more than
+    /// it holds.
+    pub fn reached(&self) -> usize {
+        let longest = self.streams.iter().map(|stream| stream.rows).max().unwrap_or(0);
+        self.positions.min(self.first_position.index() + longest)
+    }
+
     /// Puts metadata in place of what was there, and reads the facts in it.
     ///
     /// # Errors

@@ -259,6 +259,9 @@ fn the_first_row_that_is_cut_short_is_not_a_row_after_an_eviction() {
     let rows = rows_of(&[&[1.0], &[0.5, 0.5], &[0.0, 0.5, 0.5], &[0.0, 0.0, 0.5, 0.5]]);
     let situation = Situation { window: Some(2), ..Situation::plain(SelfKind::Included, rows) };
     for tally in tallies(&situation, &[lane("tova", 1, &[]), lane("oracle", 1, &[]), lane("optimal", 1, &[])]) {
-        assert_eq!((tally.count("rows"), tally.count("rows_full"), tally.real("retained_mass_sum")), (4, 0, 4.0));
+        assert_eq!(
+            (tally.count("rows_measured"), tally.count("rows_full"), tally.real("retained_mass_sum")),
+            (4, 0, 4.0)
+        );
     }
 }

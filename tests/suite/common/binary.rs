@@ -22,7 +22,7 @@ pub struct Ran {
 /// The binary with these arguments, in the folder of the package.
 pub fn command<A: AsRef<OsStr>>(args: &[A]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kvsim"));
-    command.args(args).current_dir(PACKAGE).stdin(Stdio::null());
+    command.args(args).current_dir(PACKAGE).stdin(Stdio::null()).env_remove("COLUMNS");
     command
 }
 
