@@ -85,7 +85,7 @@ fn offsets_out_of_range_or_overlapping_or_with_gaps_are_refused() {
 
 #[test]
 fn rows_that_do_not_fill_a_triangle_are_refused() {
-    let wanted = ["t.safetensors: tensor \"attention.2.5\": 4 weights is no triangle number", "rows of 1, 2, 3"];
+    let wanted = ["t.safetensors: tensor \"attention.2.5\": 4 weights is not a triangle number", "rows of 1, 2, 3"];
     refused("t.safetensors", trace_of(&[1.0, 0.5, 0.5, 1.0]), &wanted);
 }
 
