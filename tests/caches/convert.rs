@@ -126,7 +126,9 @@ fn rows_that_do_not_say_how_long_the_sequence_is_still_make_a_file_that_opens() 
     let folder = Folder::new();
     let header = "{\"kvsim\":1,\"self\":\"included\",\"seq_len\":100}\n";
     let path = folder.write("a.jsonl", header.to_owned() + &json_lines(0, &known_rows(3, 30)));
-    assert_eq!(convert(&folder, &path, &[]).report(), "");
+    let ran = convert(&folder, &path, &[]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, ""));
+    assert!(ran.stderr.contains("the header says 100 positions, the rows make 30"), "{}", ran.stderr);
     assert_eq!(open(&folder.at("out.safetensors")).info().positions, 30);
 }
 

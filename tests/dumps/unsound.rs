@@ -129,5 +129,5 @@ fn a_file_that_shrinks_while_it_is_read_is_an_error() {
     let source = formats::open(path.as_os_str(), &ReadOptions::default()).expect("opened");
     std::fs::write(&path, b"short").expect("written");
     let problem = read_all(&*source).expect_err("unreadable").to_string();
-    assert!(problem.ends_with("a.npy: ends early: it changed while it was read"), "{problem}");
+    assert!(problem.contains("a.npy: ends early: it changed while it was read ("), "{problem}");
 }

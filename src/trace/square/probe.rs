@@ -178,7 +178,7 @@ impl Look {
     fn mask(&self) -> Option<String> {
         let binary = self.telling().all(|row| row.binary == row.causal);
         let unlike = most(self.telling(), |row| !row.sums_to_one());
-        (binary && unlike && self.telling().any(|row| row.sum() > 1.0 || row.marked > 0))
+        (binary && unlike && self.0.iter().any(|row| row.sum() > 1.0 || row.marked > 0))
             .then(|| "zeros and ones, a mask: not attention".to_owned())
     }
 
