@@ -91,15 +91,19 @@ fn several_columns_can_be_rows() {
 fn what_is_no_result_is_refused() {
     table(&["--rows", "nonsense"]).refuses(1, &["r.csv: no column \"nonsense\"; there are policy, budget"]);
     table(&["--values", "nonsense"]).refuses(1, &["no column \"nonsense\""]);
-    table(&["--filter", "policy=nonsense"]).refuses(1, &["no line is left to show"]);
+    table(&["--filter", "policy=nonsense"])
+        .refuses(1, &["no line has policy=nonsense; policy is full, h2o, tova, oracle"]);
+    table(&["--filter", "policy=full", "--filter", "budget=64"])
+        .refuses(1, &["no line has budget=64 with the filters before it; budget is (blank)"]);
     table(&["--filter", "policy"]).refuses(2, &["--filter \"policy\": write column=value"]);
     table(&["--values", "policy"]).refuses(1, &["policy is \"full\", not a number"]);
     let folder = folder();
     folder.write("other.csv", "a,b\n1,2\n");
     let mixed = kvsim_in(folder.path(), &["table", "r.csv", "other.csv"]);
-    mixed.refuses(1, &["other.csv: its columns are not those of the files before it"]);
+    mixed.refuses(1, &["other.csv: none of its columns is one of a result: there are a, b"]);
     folder.write("ragged.csv", "policy,budget,retained_mass,heavy_recall\nh2o,64\n");
-    kvsim_in(folder.path(), &["table", "ragged.csv"]).refuses(1, &["ragged.csv: "]);
+    kvsim_in(folder.path(), &["table", "ragged.csv"])
+        .refuses(1, &["ragged.csv: line 2: it has 2 cells where the header has 4"]);
     kvsim_in(folder.path(), &["table", "missing.csv"]).refuses(1, &["missing.csv"]);
 }
 
