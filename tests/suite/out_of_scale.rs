@@ -39,7 +39,7 @@ fn a_weight_of_2e19_is_refused_by_what_plans_ahead_alone() {
     let ran = kvsim_in(folder.path(), &["replay", "heavy.jsonl", "-p", "optimal", "-b", "1"]);
     ran.refuses(
         1,
-        &["heavy.jsonl:2: layer 0 head 0: row 1: the row sums to 2", "e19: optimal plans", "--normalize rows"],
+        &["heavy.jsonl:2: layer 0 head 0: row 1: the row sums to 2.00e19: optimal plans", "--normalize rows"],
     );
     kvsim_in(folder.path(), &["replay", "heavy.jsonl", "-q", "-p", "h2o", "-b", "1", "--recent-window", "0"]).report();
 }
