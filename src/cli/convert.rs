@@ -48,7 +48,7 @@ impl ConvertArgs {
         let inputs: Vec<&OsStr> = self.traces.iter().map(OsString::as_os_str).collect();
         refuse_overlap(&inputs, &[&self.output])?;
         let mut output = Output::open(Some(&self.output))?;
-        let source = self.read.open(&self.traces)?;
+        let source = self.read.open(&self.traces, self.quiet)?;
         let info = source.info();
         if info.streams.is_empty() {
             return Err(Error::data(&info.name, "there is no stream to write").into());

@@ -48,7 +48,7 @@ enum Format {
 
 impl InspectArgs {
     pub fn run(&self) -> Result<ExitCode> {
-        let source = self.read.open(&self.traces)?;
+        let source = self.read.open(&self.traces, self.quiet)?;
         let figures = self.figures(&*source)?;
         let (info, said) = (source.info(), said(&*source, &figures));
         let command = self.replay_command(info, &figures);

@@ -294,3 +294,14 @@ fn metadata_that_should_be_a_number_and_is_none_is_refused() {
         refused("t.jsonl", lines, &[key, "is \"x\" in the metadata", "whole number"]);
     }
 }
+
+#[test]
+fn a_folder_for_temporary_files_that_is_not_there_is_named_as_that() {
+    let folder = Folder::new();
+    let mut command = crate::common::binary::command(&["replay", "-", "-p", "tova", "-b", "2"]);
+    command.env("TMPDIR", folder.path().join("missing"));
+    let ran = command.output().expect("the binary starts");
+    let said = String::from_utf8(ran.stderr).expect("text");
+    assert_eq!(ran.status.code(), Some(1));
+    assert!(said.contains("missing") && !said.contains("damaged"), "{said}");
+}
