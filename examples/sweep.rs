@@ -4,7 +4,7 @@
 //! `cargo run --release --example sweep`
 
 use kvsim::error::{Error, Result};
-use kvsim::experiment::{Budget, Experiment, LaneRequest};
+use kvsim::experiment::{Budget, Experiment, LaneRequest, joined};
 use kvsim::policy::entry::{Make, PolicyEntry};
 use kvsim::policy::lowest_score::{ScoreRule, lowest_score};
 use kvsim::policy::parameter::{RECENT_WINDOW, Value};
@@ -13,7 +13,6 @@ use kvsim::policy::{Admission, Observation};
 use kvsim::replay::NoObserver;
 use kvsim::report::format::{self, Look};
 use kvsim::report::replayed::Per;
-use kvsim::report::results::Results;
 
 /// A position is worth the heaviest weight that any row has given it.
 struct Peak;
@@ -56,10 +55,7 @@ pub fn sweep() -> Result<String> {
         ..Experiment::default()
     };
     let finished = experiment.run(&NoObserver, &mut |remark| eprintln!("{remark}"))?;
-    let mut results = Results::default();
-    for finished in finished {
-        results.join(finished.results(Per::Trace)?);
-    }
+    let results = joined(&finished, Per::Trace)?;
     Ok(format::find("table").expect("it is in the table of formats").write(&results, Look::default()).text)
 }
 

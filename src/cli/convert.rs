@@ -8,10 +8,10 @@ use super::words::words;
 use anyhow::Result;
 use clap::Args;
 use kvsim::error::Error;
+use kvsim::trace::TraceInfo;
 use kvsim::trace::options::ReadOptions;
 use kvsim::trace::safetensors::{StoredType, write};
-use kvsim::trace::{TraceInfo, formats};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -22,9 +22,9 @@ use std::process::ExitCode;
 #[derive(Args)]
 #[command(after_long_help = "Example:\n  kvsim convert attention.npy --self included -o attention.safetensors")]
 pub struct ConvertArgs {
-    /// A trace file, a built-in name, or - for JSON lines on standard input
-    #[arg(value_name = "TRACE")]
-    trace: OsString,
+    /// A trace file, a folder of them, a built-in name, or - for standard input; several files with --join
+    #[arg(value_name = "TRACE", required = true)]
+    traces: Vec<OsString>,
 
     /// The file to write, which appears whole or not at all
     #[arg(short, long, value_name = "FILE")]
@@ -45,9 +45,10 @@ pub struct ConvertArgs {
 
 impl ConvertArgs {
     pub fn run(&self) -> Result<ExitCode> {
-        refuse_overlap(&[&self.trace], &[&self.output])?;
+        let inputs: Vec<&OsStr> = self.traces.iter().map(OsString::as_os_str).collect();
+        refuse_overlap(&inputs, &[&self.output])?;
         let mut output = Output::open(Some(&self.output))?;
-        let source = formats::open(&self.trace, &self.read.options())?;
+        let source = self.read.open(&self.traces, self.quiet)?;
         let info = source.info();
         if info.streams.is_empty() {
             return Err(Error::data(&info.name, "there is no stream to write").into());

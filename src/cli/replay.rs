@@ -15,12 +15,13 @@ use super::words::words;
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use kvsim::error::Error;
-use kvsim::experiment::{Budget, BudgetShape, DEFAULT_BUDGET, Experiment, Finished, Job, LaneRequest, Prompt, Work};
+use kvsim::experiment::{
+    Budget, BudgetShape, DEFAULT_BUDGET, Experiment, Finished, Job, LaneRequest, Prompt, Work, joined,
+};
 use kvsim::meter::{self, METERS, MeterPlan, Run};
 use kvsim::policy::spec::PolicySpec;
 use kvsim::replay::{BadRows, DEFAULT_HEAVY_HITTERS, DEFAULT_MAX_MEMORY, Options, ViewKind};
 use kvsim::report::replayed::{By, Per};
-use kvsim::report::results::Results;
 use kvsim::report::steps::StepWriter;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -56,7 +57,7 @@ fn meters_help() -> String {
     kvsim replay --policy scissorhands,h2o --budget 256,512 --recent-window 16..128x2\n  \
     kvsim replay trace.safetensors --budget 5%,10%,20% --per-stream --format csv -o results.csv")]
 pub struct ReplayArgs {
-    /// Trace files (see README.md for formats), a built-in name, or - for JSON lines on standard
+    /// Trace files (see README.md for formats), folders of them, built-in names, or - for standard
     /// input [default: decode-4096]
     #[arg(value_name = "TRACE")]
     traces: Vec<OsString>,
@@ -173,10 +174,7 @@ impl ReplayArgs {
         let timing = Timing::start();
         let finished = self.replay(jobs, &timing, steps.as_ref())?;
         let replayed = Instant::now();
-        let mut results = Results::default();
-        for finished in &finished {
-            results.join(finished.results(self.per())?);
-        }
+        let results = joined(&finished, self.per())?;
         let written = format.write(&results, self.report.look(format, self.sums));
         report_args::write(&written, &mut output, self.quiet)?;
         if let Some(steps) = steps {
@@ -212,9 +210,10 @@ impl ReplayArgs {
 
     /// The experiment that was described.
     fn experiment(&self) -> Result<Experiment, Error> {
+        let (traces, read) = self.read.of(&self.traces, self.quiet);
         let experiment = Experiment {
-            traces: self.traces.clone(),
-            read: self.read.options(),
+            traces: traces.to_vec(),
+            read,
             streams: self.streams.selection()?,
             lanes: self.lanes()?,
             shape: BudgetShape::parse(&self.layer_budget)?,

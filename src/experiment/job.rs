@@ -116,6 +116,18 @@ impl Job {
     }
 }
 
+/// The results of several jobs as one.
+///
+/// # Errors
+/// As [`Finished::results`].
+pub fn joined(finished: &[Finished], per: Per) -> Result<Results> {
+    let mut all = Results::default();
+    for finished in finished {
+        all.join(finished.results(per)?);
+    }
+    Ok(all)
+}
+
 impl Finished {
     /// What came out, with what it is about: one line for each lane, and for what else is asked for.
     ///

@@ -4,7 +4,7 @@ use super::cell::Cell;
 use super::identity::{Identity, label, pair, part};
 use super::results::Results;
 use super::schema::{self, Column};
-use crate::meter::{METERS, Number, Tally};
+use crate::meter::{self, METERS, Number, Tally};
 use crate::policy::parameter::{PARAMETERS, Parameter, Value};
 use crate::replay::{LanePlan, Outcome};
 use crate::trace::{Head, StreamLabel};
@@ -210,7 +210,9 @@ fn worst<'a>(outcomes: &[&'a Outcome], lane: usize) -> Option<(f64, &'a StreamLa
 }
 
 fn merged(outcomes: &[&Outcome], lane: usize) -> Tally {
-    outcomes.iter().fold(Tally::default(), |mut sum, outcome| {
+    // A trace without streams has counted nothing, which is not the same as not counting.
+    let start = if outcomes.is_empty() { Tally::of_no_cache(&meter::defaults()) } else { Tally::default() };
+    outcomes.iter().fold(start, |mut sum, outcome| {
         sum.merge(&outcome.tallies[lane]);
         sum
     })

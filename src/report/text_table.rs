@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(lines(46).0, ["second"]);
         let (left_out, text) = lines(30);
         assert_eq!(left_out, ["second"]);
-        assert_eq!(text, "trace         policy     first\na name of so… h2o     0.500000\n".replace("… ", "…  "));
+        assert_eq!(text, "trace         policy     first\na name of s…  h2o     0.500000\n");
     }
 
     #[test]

@@ -4,9 +4,13 @@
 //! stream, in step order, into a [`RowBlock`] that is reused. Each file format is one file here and
 //! one line in [`formats::FORMATS`].
 
+pub mod axes;
+mod content;
 mod facts;
 pub mod formats;
 mod hash;
+mod join;
+mod joined;
 pub mod jsonl;
 mod label;
 mod limits;
@@ -25,8 +29,10 @@ pub mod spec;
 mod spread;
 mod square;
 mod storage;
+mod stream_input;
 pub mod synthetic;
 mod watch;
+mod zstd;
 
 pub use facts::{Metadata, ModelFacts};
 pub use label::{Head, StreamLabel};
@@ -112,6 +118,8 @@ pub struct TraceInfo {
     pub facts: ModelFacts,
     /// What a user should know of how the file was understood, one line each, without its name.
     pub notes: Vec<String>,
+    /// Flags that say aloud how the file was understood where it left that open, such as `--self excluded`.
+    pub read_as: Vec<String>,
 }
 
 impl TraceInfo {

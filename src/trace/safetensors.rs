@@ -12,4 +12,5 @@ mod square;
 mod write;
 
 pub use read::open;
+pub(super) use read::{Contents, contents, open_stream};
 pub use write::{StoredType, WriteError, write};

@@ -43,7 +43,7 @@ pub type Twin = fn(&Seen) -> Vec<(&'static str, Option<f64>)>;
 
 /// Every meter, in the order of the crate's list.
 pub const METERS: &[(&str, Twin)] = &[
-    ("rows_measured", rows),
+    ("rows", rows),
     ("mass", mass),
     ("heavy", heavy),
     ("pivotal", pivotal),

@@ -1,6 +1,6 @@
 //! `kvsim replay`: which lines come out, in which order, and what stands in them.
 
-use crate::common::binary::{Csv, kvsim, kvsim_in, kvsim_reading};
+use crate::common::binary::{Csv, kvsim, kvsim_in, kvsim_reading, without};
 use crate::common::files::{Folder, json_lines};
 use kvsim::policy::parameter::PARAMETERS;
 use kvsim::policy::table::POLICIES;
@@ -238,11 +238,12 @@ fn json_lines_replay_alike_from_file_and_standard_input_in_any_interleaving() {
         folder.write("t.jsonl", text);
         let file = kvsim_in(folder.path(), &[&["replay", "t.jsonl"], &args[..]].concat()).report();
         let stdin = kvsim_reading(text, &[&["replay", "-"], &args[..]].concat()).report();
-        assert_eq!(file, stdin.replace("\n-,", "\nt.jsonl,"));
-        file
+        let figures = |report: &str| without(report, &["trace", "content"]);
+        assert_eq!(figures(&file), figures(&stdin));
+        (figures(&file), file)
     };
-    let report = run(&lines.concat());
-    assert_eq!(run(&interleaved), report);
+    let (figures, report) = run(&lines.concat());
+    assert_eq!(run(&interleaved).0, figures);
     assert_eq!(Csv::parse(&report).column("head"), "0 0 1 1");
 }
 

@@ -81,6 +81,17 @@ impl Ran {
     }
 }
 
+/// A CSV report without some of its columns: what two traces that hold the same rows, or two ways to ask
+/// for the same, have in common.
+#[track_caller]
+pub fn without(report: &str, columns: &[&str]) -> String {
+    let csv = Csv::parse(report);
+    columns.iter().for_each(|name| assert!(csv.header.iter().any(|column| column == name), "no column {name}"));
+    let kept: Vec<usize> = (0..csv.header.len()).filter(|at| !columns.contains(&&*csv.header[*at])).collect();
+    let line = |cells: &Vec<String>| kept.iter().map(|at| cells[*at].clone()).collect::<Vec<_>>().join(",") + "\n";
+    csv.rows.iter().map(line).collect()
+}
+
 /// A CSV report as maps from column name to text.
 pub struct Csv {
     header: Vec<String>,
