@@ -14,6 +14,9 @@ use serde_json::json;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+/// Characters of a metadata value that are shown.
+const MOST_SHOWN: usize = 120;
+
 /// Say what is in a trace
 ///
 /// Streams, rows, stored type, metadata; for each stream the row sums, the share of weights that
@@ -100,7 +103,7 @@ fn text(info: &TraceInfo, figures: &[StreamFigures], said: &[(&str, String)]) ->
         info.streams.len(),
         if info.streams.len() == 1 { "" } else { "s" }
     );
-    text.extend(info.metadata.iter().map(|(key, value)| format!("  {}: {}\n", plain(key), plain(value))));
+    text.extend(info.metadata.iter().map(|(key, value)| format!("  {}: {}\n", plain(key), shortened(&plain(value)))));
     text.push('\n');
     text.push_str(&table(figures).aligned());
     if !said.is_empty() {
@@ -108,6 +111,14 @@ fn text(info: &TraceInfo, figures: &[StreamFigures], said: &[(&str, String)]) ->
     }
     text.extend(said.iter().map(|(kind, what)| format!("{kind}: {}\n", plain(what))));
     text
+}
+
+/// Metadata such as the text of all tokens is cut for people; JSON has it whole.
+fn shortened(value: &str) -> String {
+    match value.char_indices().nth(MOST_SHOWN) {
+        None => value.to_owned(),
+        Some((end, _)) => format!("{}... ({} characters)", &value[..end], value.chars().count()),
+    }
 }
 
 fn table(figures: &[StreamFigures]) -> TextTable {

@@ -238,7 +238,7 @@ fn a_spec_that_describes_no_trace_is_refused() {
         ("{}".to_owned(), "spec.json:1: not a trace spec: missing field"),
         (with("/kvsim_spec", 2.into()), "kvsim_spec is 2, this version reads 1"),
         (with("/positions", (1_u64 << 40).into()), "at most 16777216 are possible"),
-        (with("/noise/mass", (-1).into()), "masses and sink weights must be 0 or lie between"),
+        (with("/noise/mass", (-1).into()), "masses and sink weights must lie between"),
         (with("/local/width", 0.into()), "local.width"),
         (with("/heavy_hitters/redraw_every", 0.into()), "redraw_every must be above 0"),
         (with("/heavy_hitters/from", 99.into()), "heavy_hitters.from is 99, needs at least 100"),
