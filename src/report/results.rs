@@ -190,7 +190,7 @@ impl Results {
             match self.columns[at].reading {
                 Reading::Given => {}
                 Reading::Ratio(part, whole) => {
-                    let (part, whole) = (self.find(part), whole.iter().map(|name| self.find(name)).collect());
+                    let (part, whole) = (self.find(part), whole.iter().map(|name| self.find(name)).collect::<Vec<_>>());
                     self.lines.iter_mut().for_each(|line| line[at] = ratio(line, part, &whole));
                 }
                 Reading::Value(sum) => {
@@ -230,7 +230,7 @@ impl Results {
 }
 
 /// One cell over the sum of others; blank where one is missing, or that is 0.
-fn ratio(line: &Line, part: Option<usize>, whole: &Vec<Option<usize>>) -> Cell {
+fn ratio(line: &Line, part: Option<usize>, whole: &[Option<usize>]) -> Cell {
     let number = |at: Option<usize>| line[at?].number();
     let whole: Option<f64> = whole.iter().map(|at| number(*at)).sum();
     match (number(part), whole.filter(|whole| *whole != 0.0)) {
