@@ -68,7 +68,7 @@ pub const FORMATS: &[TraceFormat] = &[
 /// # Errors
 /// When there is no such trace, or what is there is not a trace.
 pub fn open(name: &OsStr, options: &ReadOptions) -> Result<Box<dyn Source>> {
-    OpenedTrace::new(open_as_is(name, options)?, options)
+    OpenedTrace::open(open_as_is(name, options)?, options)
 }
 
 fn open_as_is(name: &OsStr, options: &ReadOptions) -> Result<Box<dyn Source>> {

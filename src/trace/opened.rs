@@ -23,7 +23,7 @@ impl OpenedTrace {
     ///
     /// # Errors
     /// When an option names a layer that the trace does not have, or leaves no row.
-    pub(super) fn new(source: Box<dyn Source>, options: &ReadOptions) -> Result<Box<dyn Source>> {
+    pub(super) fn open(source: Box<dyn Source>, options: &ReadOptions) -> Result<Box<dyn Source>> {
         check_layers(source.info(), &options.layer_window, "--layer-window")?;
         check_layers(source.info(), &options.column_offset, "--column-offset")?;
         let info = said_of(source.info(), options)?;

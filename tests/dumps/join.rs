@@ -50,8 +50,8 @@ fn a_folder_of_a_file_for_each_layer_is_one_trace() {
 fn a_folder_of_a_file_for_each_step_is_one_trace() {
     let folder = Folder::new();
     let rows = triangle(3, T);
-    for step in 3..T {
-        folder.write(&format!("step_{}.npy", step - 2), &npy("<f4", &[1, 1, step + 1], &rows[step]));
+    for (step, row) in rows.iter().enumerate().skip(3) {
+        folder.write(&format!("step_{}.npy", step - 2), &npy("<f4", &[1, 1, step + 1], row));
     }
     folder.write("step_0.npy", &npy("<f4", &[1, 3, 3], &square_of(&rows[..3])));
     let source = open(&folder.path());
