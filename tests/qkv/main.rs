@@ -1,0 +1,15 @@
+//! Traces of queries, keys and values: a slow replay of its own, held to published figures and to cases with
+//! exact answers, and the crate held to it.
+//!
+//! [`slow`] is the reference; [`by_hand`] and [`published`] say that it is right.
+
+mod by_hand;
+#[allow(dead_code, reason = "shared with the other programs of tests")]
+#[path = "../suite/common/mod.rs"]
+mod common;
+mod published;
+#[allow(dead_code, reason = "shared with the other programs of tests")]
+#[path = "../reference/random.rs"]
+mod random;
+mod slow;
+mod tables;
