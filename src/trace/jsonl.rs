@@ -11,13 +11,13 @@ use crate::error::{Error, Result};
 use crate::position::Position;
 use crate::trace::SelfAttention;
 use crate::trace::options::ReadOptions;
-use crate::trace::storage::{Bytes, Storage, new_copy, open_file};
+use crate::trace::storage::{Bytes, SharedFile, Storage, new_copy};
 use line::{HeaderLine, Line, RowLine};
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
-use tempfile::NamedTempFile;
 
 /// No line may be longer: a file without line ends must not fill the memory.
 const MAX_LINE: u64 = 1 << 28;
@@ -27,9 +27,9 @@ const MAX_LINE: u64 = 1 << 28;
 /// # Errors
 /// When the file cannot be read or a line is not a sound row.
 pub fn open(path: &Path, _options: &ReadOptions) -> Result<Box<dyn Source>> {
-    let file = open_file(path)?;
-    let scan = Scan::new(path.display().to_string()).run(BufReader::new(file), path)?;
-    Ok(Box::new(scan.into_trace(Storage::File(path.to_owned()))))
+    let file = SharedFile::open(path)?;
+    let scan = Scan::new(path.display().to_string()).run(BufReader::new(file.reader(0)), path)?;
+    Ok(Box::new(scan.into_trace(Storage::File(file))))
 }
 
 /// Reads JSON lines from standard input to its end.
@@ -41,19 +41,19 @@ pub fn read_stdin() -> Result<Box<dyn Source>> {
     let copy = new_copy()?;
     let tee = Tee { from: std::io::stdin().lock(), to: &copy };
     let scan = Scan::new("-".to_owned()).run(BufReader::new(tee), path)?;
-    Ok(Box::new(scan.into_trace(Storage::Copy(copy))))
+    Ok(Box::new(scan.into_trace(Storage::File(copy.into()))))
 }
 
 /// Hands on what it reads and keeps a copy.
 struct Tee<'a, R> {
     from: R,
-    to: &'a NamedTempFile,
+    to: &'a File,
 }
 
 impl<R: Read> Read for Tee<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let read = self.from.read(buffer)?;
-        self.to.as_file().write_all(&buffer[..read])?;
+        self.to.write_all(&buffer[..read])?;
         Ok(read)
     }
 }
@@ -80,7 +80,7 @@ impl Source for JsonLinesTrace {
     fn open(&self, stream: usize) -> Result<Box<dyn RowReader>> {
         Ok(Box::new(LineReader {
             name: self.info.name.clone(),
-            bytes: self.storage.open()?,
+            bytes: self.storage.open(),
             lines: Arc::clone(&self.streams[stream]),
             next: 0,
             text: Vec::new(),

@@ -6,7 +6,7 @@ mod literal;
 use super::Source;
 use super::options::ReadOptions;
 use super::square::{Array, Cells, Dump, open as open_square};
-use super::storage::{Storage, open_file};
+use super::storage::{SharedFile, Storage};
 use crate::error::{Error, Result};
 use header::Header;
 use std::cmp::Ordering;
@@ -42,12 +42,12 @@ impl From<String> for Problem {
 }
 
 fn describe(path: &Path) -> Result<Array, Problem> {
-    let file = open_file(path).map_err(Problem::Io)?;
-    let len = file.metadata().map_err(|error| Problem::Io(Error::io(path, error)))?.len();
-    let header = header::read(&mut BufReader::new(file))?;
+    let file = SharedFile::open(path).map_err(Problem::Io)?;
+    let len = file.len().map_err(|error| Problem::Io(Error::io(path, error)))?;
+    let header = header::read(&mut BufReader::new(file.reader(0)))?;
     let cells = header.cells(&path.display().to_string(), None)?;
     check_len(&header, cells, len)?;
-    Ok(array(&header, String::new(), cells, Storage::File(path.to_owned()), header.len))
+    Ok(array(&header, String::new(), cells, Storage::File(file), header.len))
 }
 
 /// The array behind a header, whose bytes start at `start`.

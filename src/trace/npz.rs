@@ -6,18 +6,17 @@
 use super::npy::{self, header};
 use super::options::ReadOptions;
 use super::square::{Array, Dump, open as open_square};
-use super::storage::{Storage, new_copy, open_file};
+use super::storage::{FileReader, SharedFile, Storage, new_copy};
 use super::{Source, pickle};
 use crate::error::{Error, Result};
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::Path;
 use zip::read::ZipFile;
 use zip::{CompressionMethod, ZipArchive};
 
-type Archive = ZipArchive<BufReader<File>>;
-type Member<'a> = ZipFile<'a, BufReader<File>>;
+type Archive = ZipArchive<BufReader<FileReader>>;
+type Member<'a> = ZipFile<'a, BufReader<FileReader>>;
 
 /// More members than any dump has.
 const MAX_MEMBERS: usize = 1 << 16;
@@ -29,14 +28,15 @@ const MAX_MEMBERS: usize = 1 << 16;
 pub fn open(path: &Path, options: &ReadOptions) -> Result<Box<dyn Source>> {
     let file = path.display().to_string();
     let unsound = |error| Error::data(&file, format!("not a sound npz archive: {error}"));
-    let mut archive = ZipArchive::new(BufReader::new(open_file(path)?)).map_err(unsound)?;
+    let shared = SharedFile::open(path)?;
+    let mut archive = ZipArchive::new(BufReader::new(shared.reader(0))).map_err(unsound)?;
     check_archive(&archive).map_err(|problem| Error::data(&file, problem))?;
     let mut dump =
         Dump { file: file.clone(), format: "npz", arrays: Vec::new(), metadata: BTreeMap::new(), notes: Vec::new() };
     for index in 0..archive.len() {
         let member = archive.by_index(index).map_err(unsound)?;
         let Some(name) = array_name(&member) else { continue };
-        match describe(member, name.clone(), path, options) {
+        match describe(member, name.clone(), &shared, &file, options) {
             Ok(Found::Array(array)) => dump.arrays.push(array),
             Ok(Found::LeftOut(note)) => dump.notes.push(note),
             Err(problem) => return Err(Error::data(format!("{}: array {name:?}", dump.file), problem)),
@@ -82,20 +82,26 @@ enum Found {
     LeftOut(String),
 }
 
-fn describe(mut member: Member<'_>, name: String, path: &Path, options: &ReadOptions) -> Result<Found, String> {
+fn describe(
+    mut member: Member<'_>,
+    name: String,
+    shared: &SharedFile,
+    file: &str,
+    options: &ReadOptions,
+) -> Result<Found, String> {
     let header = header::read(&mut member)?;
     if header.is_no_attention() {
         let (descr, shape) = (&header.descr, &header.shape);
         return Ok(Found::LeftOut(format!("array {name:?} is left out: {descr:?} of shape {shape:?} is no attention")));
     }
-    let cells = header.cells(&path.display().to_string(), Some(&name))?;
+    let cells = header.cells(file, Some(&name))?;
     let needed = npy::check_len(&header, cells, member.size())?;
     let (storage, start) = match member.compression() {
         CompressionMethod::Stored => {
-            let start = stored_start(&member, path)? + header.len;
+            let start = stored_start(&member, shared)? + header.len;
             // Read once for its checksum: rows are read later from where they stand.
             inflate(member, needed, &mut std::io::sink())?;
-            (Storage::File(path.to_owned()), start)
+            (Storage::File(shared.clone()), start)
         }
         _ if options.max_memory.is_some_and(|most| needed <= most) => (inflate_to_memory(member, needed)?, 0),
         _ => (inflate_to_copy(member, needed)?, 0),
@@ -104,9 +110,9 @@ fn describe(mut member: Member<'_>, name: String, path: &Path, options: &ReadOpt
 }
 
 /// Where a stored member starts, once it is sure that the file goes on to its end.
-fn stored_start(member: &Member<'_>, path: &Path) -> Result<u64, String> {
+fn stored_start(member: &Member<'_>, file: &SharedFile) -> Result<u64, String> {
     let start = member.data_start().ok_or("the archive does not say where it starts")?;
-    let len = std::fs::metadata(path).map_err(|error| error.to_string())?.len();
+    let len = file.len().map_err(|error| error.to_string())?;
     match start.checked_add(member.size()) {
         Some(end) if end <= len && member.compressed_size() == member.size() => Ok(start),
         _ => Err(format!("truncated: {} bytes from byte {start} on, the file has {len}", member.size())),
@@ -122,11 +128,11 @@ fn inflate_to_memory(member: Member<'_>, needed: u64) -> Result<Storage, String>
 
 fn inflate_to_copy(member: Member<'_>, needed: u64) -> Result<Storage, String> {
     let copy = new_copy().map_err(|error| error.to_string())?;
-    let mut out = BufWriter::new(copy.as_file());
+    let mut out = BufWriter::new(&copy);
     inflate(member, needed, &mut out)?;
     out.flush().map_err(|error| error.to_string())?;
     drop(out);
-    Ok(Storage::Copy(copy))
+    Ok(Storage::File(copy.into()))
 }
 
 fn inflate(mut member: Member<'_>, needed: u64, out: &mut dyn Write) -> Result<(), String> {

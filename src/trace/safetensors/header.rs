@@ -3,6 +3,7 @@
 use super::raw::{RawHeader, RawTensor};
 use crate::error::{Error, Result};
 use crate::position::Position;
+use crate::trace::storage::SharedFile;
 use crate::trace::{SelfAttention, StreamInfo, StreamLabel, TraceInfo};
 use safetensors::tensor::Dtype;
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ pub(super) const PREFIX: &str = "attention.";
 pub(super) struct Header {
     pub info: TraceInfo,
     pub places: Vec<TensorPlace>,
+    pub file: SharedFile,
 }
 
 /// Where the bytes of a stream are, and how a weight is stored.
@@ -27,7 +29,7 @@ pub(super) struct TensorPlace {
 
 /// Describes the native trace behind a file's header.
 pub(super) fn describe(raw: RawHeader) -> Result<Header> {
-    let RawHeader { name, metadata, tensors } = raw;
+    let RawHeader { name, metadata, tensors, file } = raw;
     let name = name.as_str();
     let self_attention = self_attention(name, &metadata)?;
     let first_position = first_position(name, &metadata, self_attention)?;
@@ -52,7 +54,7 @@ pub(super) fn describe(raw: RawHeader) -> Result<Header> {
         metadata,
         notes: Vec::new(),
     };
-    Ok(Header { info, places })
+    Ok(Header { info, places, file })
 }
 
 fn self_attention(name: &str, metadata: &BTreeMap<String, String>) -> Result<SelfAttention> {

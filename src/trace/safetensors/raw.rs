@@ -3,10 +3,9 @@
 
 use super::names;
 use crate::error::{Error, Result};
-use crate::trace::storage::open_file;
+use crate::trace::storage::SharedFile;
 use safetensors::tensor::{Dtype, Metadata};
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -20,6 +19,8 @@ pub(super) struct RawHeader {
     pub metadata: BTreeMap<String, String>,
     /// By name.
     pub tensors: Vec<RawTensor>,
+    /// The file itself.
+    pub file: SharedFile,
 }
 
 /// A tensor of the file.
@@ -34,9 +35,9 @@ pub(super) struct RawTensor {
 /// Reads and checks the header of the file at `path`.
 pub(super) fn read_header(path: &Path) -> Result<RawHeader> {
     let name = path.display().to_string();
-    let mut file = open_file(path)?;
-    let file_len = file.metadata().map_err(|error| Error::io(path, error))?.len();
-    let bytes = read_header_bytes(&mut file, file_len, path)?;
+    let file = SharedFile::open(path)?;
+    let file_len = file.len().map_err(|error| Error::io(path, error))?;
+    let bytes = read_header_bytes(&mut file.reader(0), file_len, path)?;
     if let Some(twice) = names::twice(&bytes) {
         return Err(Error::data(&name, format!("two tensors are named {twice:?}: give each a name of its own")));
     }
@@ -44,10 +45,10 @@ pub(super) fn read_header(path: &Path) -> Result<RawHeader> {
         .map_err(|error| Error::data(&name, format!("not a sound safetensors header: {error}")))?;
     let data_start = 8 + bytes.len() as u64;
     check_length(&name, file_len, data_start + metadata.data_len() as u64)?;
-    Ok(raw_header(name, metadata, data_start))
+    Ok(raw_header(name, metadata, data_start, file))
 }
 
-fn read_header_bytes(file: &mut File, file_len: u64, path: &Path) -> Result<Vec<u8>> {
+fn read_header_bytes(file: &mut impl Read, file_len: u64, path: &Path) -> Result<Vec<u8>> {
     let mut prefix = [0; 8];
     let name = || path.display().to_string();
     if file_len < 8 {
@@ -72,7 +73,7 @@ fn check_length(name: &str, found: u64, needed: u64) -> Result<()> {
     Err(Error::data(name, format!("{what}: {found} bytes, the header describes {needed}")))
 }
 
-fn raw_header(name: String, header: Metadata, data_start: u64) -> RawHeader {
+fn raw_header(name: String, header: Metadata, data_start: u64, file: SharedFile) -> RawHeader {
     let metadata = header.metadata().clone().unwrap_or_default().into_iter().collect();
     let mut tensors: Vec<RawTensor> = header
         .tensors()
@@ -85,5 +86,5 @@ fn raw_header(name: String, header: Metadata, data_start: u64) -> RawHeader {
         })
         .collect();
     tensors.sort_by(|a, b| a.name.cmp(&b.name));
-    RawHeader { name, metadata, tensors }
+    RawHeader { name, metadata, tensors, file }
 }

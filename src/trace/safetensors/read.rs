@@ -7,11 +7,10 @@ use crate::error::{Error, Result};
 use crate::kernels;
 use crate::position::Position;
 use crate::trace::options::{ReadOption, ReadOptions};
-use crate::trace::storage::open_file;
+use crate::trace::storage::FileReader;
 use crate::trace::{RowBlock, RowReader, SelfAttention, Source, TraceInfo};
 use safetensors::tensor::Dtype;
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 struct SafetensorsTrace {
@@ -26,7 +25,7 @@ struct SafetensorsTrace {
 pub fn open(path: &Path, options: &ReadOptions) -> Result<Box<dyn Source>> {
     let header = read_header(path)?;
     if square::is_square(&header) {
-        return square::open(path, header, options);
+        return square::open(header, options);
     }
     let header = describe(header)?;
     options.allow_only(ReadOption::COMMON, "a native trace")?;
@@ -41,10 +40,8 @@ impl Source for SafetensorsTrace {
     fn open(&self, stream: usize) -> Result<Box<dyn RowReader>> {
         let TensorPlace { dtype, start } = self.header.places[stream];
         let info = self.info();
-        let mut file = open_file(&self.path)?;
-        file.seek(SeekFrom::Start(start)).map_err(|error| Error::io(&self.path, error))?;
         Ok(Box::new(TriangleReader {
-            file,
+            file: self.header.file.reader(start),
             path: self.path.clone(),
             dtype,
             kind: info.self_attention,
@@ -56,7 +53,7 @@ impl Source for SafetensorsTrace {
 }
 
 struct TriangleReader {
-    file: File,
+    file: FileReader,
     path: PathBuf,
     dtype: Dtype,
     kind: SelfAttention,

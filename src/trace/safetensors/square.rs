@@ -7,7 +7,6 @@ use crate::trace::options::ReadOptions;
 use crate::trace::square::{Array, CellType, Cells, Dump, open as open_square};
 use crate::trace::storage::Storage;
 use safetensors::tensor::Dtype;
-use std::path::Path;
 use std::sync::Arc;
 
 /// Whether the file holds square arrays and does not claim to be a native trace.
@@ -19,8 +18,8 @@ pub(super) fn is_square(header: &RawHeader) -> bool {
 ///
 /// # Errors
 /// When they are no floats, or no attention.
-pub(super) fn open(path: &Path, header: RawHeader, options: &ReadOptions) -> Result<Box<dyn Source>> {
-    let storage = Arc::new(Storage::File(path.to_owned()));
+pub(super) fn open(header: RawHeader, options: &ReadOptions) -> Result<Box<dyn Source>> {
+    let storage = Arc::new(Storage::File(header.file));
     let (left_out, kept): (Vec<_>, Vec<_>) = header.tensors.into_iter().partition(is_no_attention);
     let array = |tensor| array(tensor, &storage, &header.name);
     let arrays = kept.into_iter().map(array).collect::<Result<Vec<_>>>()?;

@@ -49,7 +49,7 @@ impl StoredRows {
     }
 
     fn with_buffer(place: &RowPlace, buffer: usize) -> Result<StoredRows> {
-        let bytes = BufReader::with_capacity(buffer, place.storage.open()?);
+        let bytes = BufReader::with_capacity(buffer, place.storage.open());
         Ok(StoredRows { place: place.clone(), bytes, at: 0, raw: Vec::new(), weights: Vec::new() })
     }
 

@@ -1,7 +1,7 @@
-//! The README: every command in it runs as written, every generated table is up to date, its Python
-//! example writes a trace.
+//! The README and the pages of docs/: every command in them runs as written, every generated table is up
+//! to date, every link leads somewhere, and the Python example writes a trace.
 //!
-//! `KVSIM_REFRESH=1 cargo test --release --test readme` writes the tables anew.
+//! `KVSIM_REFRESH=1 cargo test --release --test documents` writes the tables anew.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ struct Sandbox(tempfile::TempDir);
 impl Sandbox {
     fn new() -> Sandbox {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        for part in ["README.md", "traces", "vectors"] {
+        for part in ["README.md", "docs", "traces", "vectors"] {
             copy(&Path::new(ROOT).join(part), &folder.path().join(part));
         }
         Sandbox(folder)
@@ -47,8 +47,26 @@ fn run_in(folder: &Path, command: &str) -> Output {
     Command::new("sh").args(["-c", &command]).current_dir(folder).env("PATH", path).output().expect("sh runs")
 }
 
-fn readme() -> String {
-    fs::read_to_string(Path::new(ROOT).join("README.md")).expect("README.md")
+/// A page and its text.
+struct Document {
+    name: String,
+    text: String,
+}
+
+fn document(name: &str) -> Document {
+    let text = fs::read_to_string(Path::new(ROOT).join(name)).expect("a readable page");
+    Document { name: name.to_owned(), text }
+}
+
+/// The README and every page of docs/, by name.
+fn documents() -> Vec<Document> {
+    let pages = fs::read_dir(Path::new(ROOT).join("docs")).expect("docs/");
+    let mut names: Vec<String> =
+        pages.map(|page| format!("docs/{}", page.expect("a page").file_name().to_string_lossy())).collect();
+    names.retain(|name| name.ends_with(".md"));
+    names.sort();
+    names.insert(0, "README.md".to_owned());
+    names.iter().map(|name| document(name)).collect()
 }
 
 /// The fenced blocks of a language.
@@ -57,15 +75,15 @@ fn fences(document: &str, language: &str) -> Vec<String> {
     document.split(&open).skip(1).map(|rest| rest.split("```").next().unwrap_or("").to_owned()).collect()
 }
 
-/// The commands of the README that use the tool, without the comments behind them.
-fn commands() -> Vec<String> {
-    let lines = fences(&readme(), "sh").concat();
+/// The commands of a page that use the tool, without the comments behind them.
+fn commands(document: &Document) -> Vec<String> {
+    let lines = fences(&document.text, "sh").concat();
     let commands = lines.lines().filter(|line| line.starts_with("kvsim "));
     commands.map(|line| line.split(" #").next().unwrap_or("").trim().to_owned()).collect()
 }
 
 fn makes_a_table(command: &str) -> bool {
-    command.contains("--into README.md")
+    command.contains("--into ")
 }
 
 #[test]
@@ -73,7 +91,7 @@ fn every_command_runs_as_written_and_every_table_is_up_to_date() {
     let refresh = std::env::var_os("KVSIM_REFRESH").is_some();
     let sandbox = Sandbox::new();
     let mut stale = Vec::new();
-    for command in commands() {
+    for command in documents().iter().flat_map(commands) {
         if command.contains("$KVSIM_SHARED") && std::env::var_os("KVSIM_SHARED").is_none() {
             eprintln!("skipped, since KVSIM_SHARED names no folder of longer recordings: {command}");
             continue;
@@ -87,36 +105,58 @@ fn every_command_runs_as_written_and_every_table_is_up_to_date() {
             stale.push(format!("{command}\n    {}", String::from_utf8_lossy(&output.stderr).trim()));
         }
     }
-    let remedy = "refresh with: KVSIM_REFRESH=1 cargo test --release --test readme";
+    let remedy = "refresh with: KVSIM_REFRESH=1 cargo test --release --test documents";
     assert!(stale.is_empty(), "{remedy}\n{}", stale.join("\n"));
 }
 
 #[test]
 fn every_generated_block_has_its_command_and_every_command_its_block() {
-    let readme = readme();
     let name = |text: &str| text.split_whitespace().next().unwrap_or("").to_owned();
-    let mut blocks: Vec<String> = readme.split("<!-- kvsim:begin ").skip(1).map(name).collect();
-    let made = commands().into_iter().filter(|command| makes_a_table(command));
-    let mut made: Vec<String> = made.map(|command| name(command.split("--block ").nth(1).unwrap_or(""))).collect();
-    blocks.sort();
-    made.sort();
-    assert_eq!(blocks, made);
+    for document in documents() {
+        let mut blocks: Vec<String> = document.text.split("<!-- kvsim:begin ").skip(1).map(name).collect();
+        let made = commands(&document).into_iter().filter(|command| makes_a_table(command));
+        let mut made: Vec<String> = made.map(|command| into_and_block(&command)).collect();
+        blocks.iter_mut().for_each(|block| *block = format!("{} {block}", document.name));
+        blocks.sort();
+        made.sort();
+        assert_eq!(blocks, made);
+    }
+}
+
+/// The page and the block that a command writes.
+fn into_and_block(command: &str) -> String {
+    let after = |flag: &str| command.split(flag).nth(1).and_then(|rest| rest.split_whitespace().next()).unwrap_or("");
+    format!("{} {}", after("--into "), after("--block "))
+}
+
+#[test]
+fn every_link_between_pages_leads_to_a_file() {
+    for document in documents() {
+        let folder = Path::new(ROOT).join(&document.name).parent().expect("a folder").to_owned();
+        for link in document.text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let file = link.split('#').next().unwrap_or("");
+            let here = file.is_empty() || file.contains("://");
+            assert!(here || folder.join(file).exists(), "{}: {link} leads nowhere", document.name);
+        }
+    }
 }
 
 #[test]
 fn what_a_command_is_shown_to_print_is_what_it_prints() {
     let sandbox = Sandbox::new();
-    for shown in fences(&readme(), "text").iter().filter(|shown| shown.starts_with("$ ")) {
-        let (command, printed) = shown[2..].split_once('\n').expect("a command and what it prints");
-        let output = sandbox.run(command);
-        let found = String::from_utf8_lossy(&output.stdout);
-        assert_eq!(printed, found, "the README shows other lines than `{command}` prints");
+    for document in documents() {
+        for shown in fences(&document.text, "text").iter().filter(|shown| shown.starts_with("$ ")) {
+            let (command, printed) = shown[2..].split_once('\n').expect("a command and what it prints");
+            let output = sandbox.run(command);
+            let found = String::from_utf8_lossy(&output.stdout);
+            assert_eq!(printed, found, "{} shows other lines than `{command}` prints", document.name);
+        }
     }
 }
 
 #[test]
 fn the_python_example_writes_a_trace() {
-    let example = fences(&readme(), "python").concat();
+    let example = fences(&document("README.md").text, "python").concat();
     let sandbox = Sandbox::new();
     if !sandbox.run("command -v python3").status.success() {
         println!("skipped: there is no python3 here");
@@ -131,7 +171,7 @@ fn the_python_example_writes_a_trace() {
 
 #[test]
 fn the_cargo_commands_name_real_targets() {
-    let text = fences(&readme(), "sh").concat();
+    let text = fences(&document("README.md").text, "sh").concat();
     assert!(text.contains("cargo run --release -- replay --policy scissorhands --budget 512"));
     assert!(text.contains("cargo test --release"));
 }
