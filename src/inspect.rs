@@ -43,14 +43,17 @@ pub struct StreamFigures {
     pub remarks: Vec<String>,
 }
 
-/// Reads a stream and takes its figures; `progress` is told of rows as they are read.
+/// Reads a stream, or a sample of its rows where they have to be made, and takes its figures; `progress` is told of rows as they are read.
 ///
 /// # Errors
 /// When the trace cannot be read.
 pub fn inspect_stream(source: &dyn Source, stream: usize, progress: &dyn Fn(u64)) -> Result<StreamFigures> {
     let mut sums = Sums { tolerance: sum_tolerance(source.info().streams[stream].dtype), ..Sums::default() };
     let mut block = RowBlock::default();
-    let mut reader = source.open(stream)?;
+    let mut reader = match source.sample(stream)? {
+        Some(sample) => sample,
+        None => source.open(stream)?,
+    };
     while reader.read(&mut block, 16)? > 0 {
         block.rows().for_each(|row| sums.add(row));
         progress(block.len() as u64);

@@ -48,10 +48,13 @@ enum Format {
 impl InspectArgs {
     pub fn run(&self) -> Result<ExitCode> {
         let source = formats::open(&self.trace, &self.read.options())?;
+        let about = source.about()?;
         let figures = self.figures(&*source)?;
+        let mut said = said(&*source, &figures);
+        said.extend(about.warnings.into_iter().map(|warning| ("warning", warning)));
         let text = match self.format {
-            Format::Text => text(source.info(), &figures, &said(&*source, &figures)),
-            Format::Json => json(source.info(), &figures, &said(&*source, &figures)),
+            Format::Text => text(source.info(), &about.lines, &figures, &said),
+            Format::Json => json(source.info(), &about.lines, &figures, &said),
         };
         print(&text)
     }
@@ -86,7 +89,7 @@ fn said(source: &dyn Source, figures: &[StreamFigures]) -> Vec<(&'static str, St
     said
 }
 
-fn text(info: &TraceInfo, figures: &[StreamFigures], said: &[(&str, String)]) -> String {
+fn text(info: &TraceInfo, about: &[String], figures: &[StreamFigures], said: &[(&str, String)]) -> String {
     let mut text = format!(
         "{}: {}, self {}, {} positions, {} stream{}\n",
         info.name,
@@ -97,6 +100,7 @@ fn text(info: &TraceInfo, figures: &[StreamFigures], said: &[(&str, String)]) ->
         if info.streams.len() == 1 { "" } else { "s" }
     );
     text.extend(info.metadata.iter().map(|(key, value)| format!("  {key}: {value}\n")));
+    text.extend(about.iter().map(|line| format!("{line}\n")));
     text.push('\n');
     text.push_str(&table(figures).aligned());
     if !said.is_empty() {
@@ -133,13 +137,14 @@ fn table(figures: &[StreamFigures]) -> TextTable {
     }
 }
 
-fn json(info: &TraceInfo, figures: &[StreamFigures], said: &[(&str, String)]) -> String {
+fn json(info: &TraceInfo, about: &[String], figures: &[StreamFigures], said: &[(&str, String)]) -> String {
     let value = json!({
         "trace": info.name,
         "format": info.format,
         "self": info.self_attention.word(),
         "positions": info.positions,
         "metadata": info.metadata,
+        "about": about,
         "streams": figures,
         "said": said.iter().map(|(kind, what)| json!({ "kind": kind, "text": what })).collect::<Vec<_>>(),
     });

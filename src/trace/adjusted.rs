@@ -1,7 +1,7 @@
 //! What can be said about a trace of any format: the windows of its layers, and rows divided by their sums.
 
 use super::options::{Normalize, PerLayer, ReadOptions};
-use super::{RowBlock, RowReader, Source, TraceInfo};
+use super::{About, RowBlock, RowReader, Source, TraceInfo};
 use crate::error::{Error, Result};
 use crate::position::Position;
 
@@ -61,6 +61,14 @@ impl Source for AdjustedTrace {
 
     fn remarks(&self) -> Vec<String> {
         self.source.remarks()
+    }
+
+    fn about(&self) -> Result<About> {
+        self.source.about()
+    }
+
+    fn sample(&self, stream: usize) -> Result<Option<Box<dyn RowReader>>> {
+        self.source.sample(stream)
     }
 
     fn place(&self, stream: usize, step: Position) -> String {

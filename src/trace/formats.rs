@@ -3,7 +3,7 @@
 use super::options::{ReadOption, ReadOptions};
 use super::spec::{MixtureSpec, built_in_names};
 use super::synthetic::SyntheticTrace;
-use super::{Source, TraceInfo, adjusted, jsonl, npy, npz, pickle, safetensors};
+use super::{Source, TraceInfo, adjusted, jsonl, npy, npz, pickle, qkv, safetensors};
 use crate::error::{Error, Result};
 use std::ffi::OsStr;
 use std::path::Path;
@@ -27,7 +27,8 @@ pub const FORMATS: &[TraceFormat] = &[
     TraceFormat {
         name: "safetensors",
         extensions: &["safetensors"],
-        summary: "packed rows, one tensor attention.{layer}.{head} per stream (the native format), or square arrays",
+        summary: "packed rows, one tensor attention.{layer}.{head} per stream (the native format); queries, keys and \
+                  values, from which rows are rebuilt; or square arrays",
         options: ReadOption::ALL,
         open: safetensors::open,
     },
@@ -44,6 +45,13 @@ pub const FORMATS: &[TraceFormat] = &[
         summary: "square arrays, one for each layer with its number in the name, or one for all",
         options: ReadOption::ALL,
         open: npz::open,
+    },
+    TraceFormat {
+        name: "kvp",
+        extensions: &[],
+        summary: "a folder of queries, keys and values, layer_N/kv_head_N/attention_tensors.safetensors",
+        options: ReadOption::COMMON,
+        open: qkv::open_folder,
     },
     TraceFormat {
         name: "jsonl",
@@ -117,7 +125,11 @@ fn extension_of(path: &Path) -> String {
 }
 
 fn format_of(path: &Path, extension: &str) -> Result<&'static TraceFormat> {
-    let known = |format: &&TraceFormat| format.extensions.contains(&extension);
+    // The one format that is a folder has no extension.
+    let known = |format: &&TraceFormat| match path.is_dir() {
+        true => format.extensions.is_empty(),
+        false => format.extensions.contains(&extension),
+    };
     FORMATS.iter().find(known).ok_or_else(|| {
         let all: Vec<String> =
             FORMATS.iter().flat_map(|format| format.extensions).map(|known| format!(".{known}")).collect();

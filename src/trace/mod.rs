@@ -14,6 +14,7 @@ mod npy;
 mod npz;
 pub mod options;
 mod pickle;
+mod qkv;
 mod refusal;
 pub mod rng;
 mod row_block;
@@ -111,6 +112,11 @@ impl TraceInfo {
         self.streams.iter().map(|stream| stream.rows as u64).sum()
     }
 
+    /// Whether rows are not read but made, from queries and keys.
+    pub fn rows_are_rebuilt(&self) -> bool {
+        qkv::FORMATS.contains(&self.format)
+    }
+
     /// A whole number from the metadata; `None` where it is absent or no number.
     pub fn metadata_count(&self, key: &str) -> Option<usize> {
         self.metadata.get(key)?.parse().ok()
@@ -156,12 +162,40 @@ pub trait Source: Send + Sync {
         Vec::new()
     }
 
+    /// What is said of the trace beyond its metadata and figures of its rows; looks at everything in the file that
+    /// rows do not show.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or holds what it must not.
+    fn about(&self) -> Result<About> {
+        Ok(About::default())
+    }
+
+    /// Some rows of a stream, spread over it, where making all of them takes long; `None` where reading them all is
+    /// the way to know them.
+    ///
+    /// # Errors
+    /// As [`Source::open`].
+    fn sample(&self, stream: usize) -> Result<Option<Box<dyn RowReader>>> {
+        let _ = stream;
+        Ok(None)
+    }
+
     /// Where a row stands, for messages: file, and line or stream and row.
     fn place(&self, stream: usize, step: Position) -> String {
         let info = self.info();
         let label = &info.streams[stream].label;
         format!("{}: layer {} head {}: row {step}", info.name, label.layer, label.head)
     }
+}
+
+/// What a source says of itself.
+#[derive(Clone, Debug, Default)]
+pub struct About {
+    /// One line each.
+    pub lines: Vec<String>,
+    /// What is doubtful, one line each.
+    pub warnings: Vec<String>,
 }
 
 /// The rows of one stream, in step order.

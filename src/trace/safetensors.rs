@@ -10,5 +10,6 @@ mod read;
 mod square;
 mod write;
 
+pub(super) use raw::{RawHeader, RawTensor, read_header};
 pub use read::open;
-pub use write::{StoredType, WriteError, write};
+pub use write::{StoredType, WriteError, write, written_bytes};

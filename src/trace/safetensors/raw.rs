@@ -13,7 +13,7 @@ use std::path::Path;
 const MAX_HEADER: u64 = 100_000_000;
 
 /// What a file holds, checked against its length.
-pub(super) struct RawHeader {
+pub(in crate::trace) struct RawHeader {
     /// The file's name, for messages.
     pub name: String,
     pub metadata: BTreeMap<String, String>,
@@ -24,7 +24,7 @@ pub(super) struct RawHeader {
 }
 
 /// A tensor of the file.
-pub(super) struct RawTensor {
+pub(in crate::trace) struct RawTensor {
     pub name: String,
     pub dtype: Dtype,
     pub shape: Vec<usize>,
@@ -33,7 +33,7 @@ pub(super) struct RawTensor {
 }
 
 /// Reads and checks the header of the file at `path`.
-pub(super) fn read_header(path: &Path) -> Result<RawHeader> {
+pub(in crate::trace) fn read_header(path: &Path) -> Result<RawHeader> {
     let name = path.display().to_string();
     let file = SharedFile::open(path)?;
     let file_len = file.len().map_err(|error| Error::io(path, error))?;

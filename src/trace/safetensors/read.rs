@@ -8,7 +8,7 @@ use crate::kernels;
 use crate::position::Position;
 use crate::trace::options::{ReadOption, ReadOptions};
 use crate::trace::storage::FileReader;
-use crate::trace::{RowBlock, RowReader, SelfAttention, Source, TraceInfo};
+use crate::trace::{RowBlock, RowReader, SelfAttention, Source, TraceInfo, qkv};
 use safetensors::tensor::Dtype;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -24,6 +24,9 @@ struct SafetensorsTrace {
 /// When the file is not a sound safetensors file, or neither a kvsim trace nor attention in square arrays.
 pub fn open(path: &Path, options: &ReadOptions) -> Result<Box<dyn Source>> {
     let header = read_header(path)?;
+    if qkv::is_qkv(&header) {
+        return qkv::open(path, header, options);
+    }
     if square::is_square(&header) {
         return square::open(header, options);
     }

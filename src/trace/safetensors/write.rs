@@ -2,7 +2,7 @@
 
 use super::header::{FIRST_POSITION, PREFIX};
 use crate::error::{Error, Result};
-use crate::trace::{RowBlock, Source, TraceInfo, refuse_weights};
+use crate::trace::{RowBlock, Source, StreamInfo, TraceInfo, qkv, refuse_weights};
 use half::{bf16, f16};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -88,14 +88,25 @@ pub enum WriteError {
     Output(#[from] std::io::Error),
 }
 
+/// Bytes of the weights that [`write`] writes.
+pub fn written_bytes(info: &TraceInfo, stored: StoredType) -> u64 {
+    let weights: u64 = info.streams.iter().map(|stream| weights_of(info, stream) as u64).sum();
+    weights * stored.bytes() as u64
+}
+
+/// Number of weights of a stream: its rows are each one longer than the one before.
+fn weights_of(info: &TraceInfo, stream: &StreamInfo) -> usize {
+    let first_len = info.self_attention.row_len(info.first_position);
+    stream.rows * first_len + stream.rows * stream.rows.saturating_sub(1) / 2
+}
+
 /// The header, padded with spaces so that tensor data starts at a multiple of eight bytes.
 fn header(info: &TraceInfo, stored: StoredType) -> Vec<u8> {
     let mut tensors = Map::new();
     tensors.insert("__metadata__".to_owned(), json!(metadata(info)));
     let mut start = 0;
     for stream in &info.streams {
-        let first_len = info.self_attention.row_len(info.first_position);
-        let len: usize = (0..stream.rows).map(|row| first_len + row).sum();
+        let len = weights_of(info, stream);
         let end = start + len * stored.bytes();
         let entry = json!({ "dtype": stored.name(), "shape": [len], "data_offsets": [start, end] });
         tensors.insert(format!("{PREFIX}{}", stream.label), entry);
@@ -110,6 +121,7 @@ fn header(info: &TraceInfo, stored: StoredType) -> Vec<u8> {
 
 fn metadata(info: &TraceInfo) -> BTreeMap<String, String> {
     let mut metadata = info.metadata.clone();
+    metadata.retain(|key, _| !qkv::is_of_products(key));
     metadata.insert("kvsim".to_owned(), "1".to_owned());
     metadata.insert("self".to_owned(), info.self_attention.word().to_owned());
     // What is said of positions without a row has no place in a file: its rows say how long it is.
