@@ -98,11 +98,15 @@
 //! ```
 
 pub mod analyze;
+pub mod budgets;
 pub mod decimal;
 pub mod error;
 pub mod inspect;
 pub mod kernels;
+pub mod memory;
 pub mod meter;
+pub mod names;
+pub mod needs;
 pub mod policy;
 pub mod position;
 pub mod replay;

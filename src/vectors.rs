@@ -4,12 +4,13 @@
 //! that one file holds them all to the same answers. Steps drive a [`Cache`] directly: rows exclude
 //! the token itself, the cache starts as `{0}`.
 
+use crate::budgets::LayerPlace;
 use crate::error::{Error, Result};
 use crate::policy::parameter::{PARAMETERS, SEED, SINKS, Value as ParameterValue, Values};
-use crate::policy::pyramidkv::LayerPlace;
 use crate::policy::table::{Make, POLICIES, PolicyEntry, Setting};
 use crate::position::{Position, Slot};
 use crate::replay::Cache;
+use crate::trace::{Head, StreamLabel};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -120,8 +121,8 @@ struct Subject {
 impl Subject {
     fn new(entry: &'static PolicyEntry, case: &Case) -> Result<Subject, String> {
         let setting = setting_of(entry, case)?;
-        (entry.check)(&setting)?;
-        let budget = entry.budgeted.then(|| (entry.cache_budget)(&setting));
+        entry.check_setting(&setting)?;
+        let budget = budget_of(entry, &setting)?;
         let setting = Setting { budget: budget.unwrap_or(0), ..setting };
         let Make::Policy(make) = entry.make else { return Err("vectors are for policies".to_owned()) };
         let mut cache = Cache::new(entry.name, make(&setting), setting.budget.min(1 << 16));
@@ -136,7 +137,7 @@ impl Subject {
             "keptCount" => Ok(json!(self.cache.kept().len())),
             "sinkCount" => Ok(json!(self.values.count(&SINKS))),
             "effectiveBudget" => Ok(json!(self.budget)),
-            probe if Some(probe) == self.entry.figure => self.figure(count(&step.args, 0)?),
+            probe if Some(probe) == self.entry.probe => self.probe(count(&step.args, 0)?),
             _ => Err("no such call for this policy".to_owned()),
         }
     }
@@ -150,13 +151,13 @@ impl Subject {
         if let Value::Array(weights) = weights {
             let weights: Vec<f32> = weights
                 .iter()
-                .map(|weight| weight.as_f64().map(|weight| weight as f32).ok_or("a weight is no number"))
+                .map(|weight| weight.as_f64().map(|weight| weight as f32).ok_or("a weight is not a number"))
                 .collect::<Result<_, _>>()?;
             let kept = self.cache.kept().len();
             if weights.len() != kept {
                 return Err(format!("{} weights for {kept} kept positions", weights.len()));
             }
-            self.cache.observe(&weights, position);
+            self.cache.observe(Position(position as u32), position, &weights, Some(&weights));
         } else if !weights.is_null() {
             return Err("weights must be a list or null".to_owned());
         }
@@ -173,10 +174,19 @@ impl Subject {
         Ok(victims.iter().map(|position| position.0).collect())
     }
 
-    fn figure(&self, position: usize) -> Result<Value, String> {
+    fn probe(&self, position: usize) -> Result<Value, String> {
         let slot = self.cache.kept().iter().position(|held| held.index() == position);
-        Ok(json!(slot.and_then(|slot| self.cache.policy().figure(Slot(slot))).unwrap_or(-1.0)))
+        Ok(json!(slot.and_then(|slot| self.cache.policy().probe(Slot(slot))).unwrap_or(-1.0)))
     }
+}
+
+/// Most positions that a policy would hold by itself; `None` where it has no budget.
+fn budget_of(entry: &PolicyEntry, setting: &Setting) -> Result<Option<usize>, String> {
+    let Setting { budget, values, place } = setting;
+    let label = StreamLabel { layer: place.index as u32, head: Head::Number(0) };
+    let dealt = entry.deals.map(|deals| deals(values).of(&label, *place, *budget, entry.least_budget(values)));
+    let budget = dealt.transpose()?.map_or(*budget, |dealt| dealt.budget);
+    Ok(entry.budgeted.then_some(budget))
 }
 
 fn count(args: &[Value], index: usize) -> Result<usize, String> {

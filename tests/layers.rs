@@ -1,8 +1,9 @@
 //! Budgets across layers, as the replay puts them in force.
 
+use kvsim::budgets::CacheBudgets;
 use kvsim::error::Error;
 use kvsim::policy::table::find;
-use kvsim::replay::{LanePlan, LayerBudgets, NoObserver, Options, Outcome, caches_of, replay};
+use kvsim::replay::{LanePlan, NoObserver, Options, Outcome, caches_of, replay};
 use kvsim::trace::memory::{MemoryTrace, Rows};
 use kvsim::trace::{SelfAttention, Source};
 use std::ffi::OsStr;
@@ -18,19 +19,22 @@ fn trace() -> MemoryTrace {
     })
 }
 
-fn replayed(policy: &str, budget: usize, layers: LayerBudgets) -> Result<Vec<Outcome>, Error> {
+fn replayed(policy: &str, budget: usize, layers: CacheBudgets) -> Result<Vec<Outcome>, Error> {
     let trace = trace();
     let caches = caches_of(trace.info()).expect("no metadata");
     let lanes = [LanePlan::new(find(policy).expect("in the table"), budget)];
-    let options = Options { layer_budgets: layers, ..Options::default() };
+    let options = Options { budgets: layers, ..Options::default() };
     replay(&trace, &caches, &lanes, &options, &NoObserver)
 }
 
 /// Budget in force and most positions held, layer by layer.
 fn held(policy: &str, budget: usize, layers: &str) -> Vec<(u64, u64)> {
-    let layers = LayerBudgets::parse(OsStr::new(layers)).expect("a shape");
+    let layers = CacheBudgets::parse(OsStr::new(layers)).expect("a shape");
     let outcomes = replayed(policy, budget, layers).expect("a sound replay");
-    outcomes.iter().map(|outcome| (outcome.tallies[0].budget_sum, outcome.tallies[0].peak_kept)).collect()
+    outcomes
+        .iter()
+        .map(|outcome| (outcome.tallies[0].count("budget_sum"), outcome.tallies[0].count("peak_kept")))
+        .collect()
 }
 
 #[test]
@@ -47,10 +51,10 @@ fn a_layer_keeps_at_least_its_window_and_one_and_the_lane_says_so() {
     assert_eq!(held("h2o", 40, "funnel:3"), [(33, 33), (40, 40), (60, 60)]);
     assert_eq!(held("sliding-window", 40, "funnel:3"), [(20, 20), (40, 40), (60, 60)]);
     let caches = caches_of(trace().info()).expect("no metadata");
-    let funnel = LayerBudgets::parse(OsStr::new("funnel:3")).expect("a shape");
+    let funnel = CacheBudgets::parse(OsStr::new("funnel:3")).expect("a shape");
     let lane = LanePlan::new(find("h2o").expect("in the table"), 40);
     let raised =
-        caches.iter().map(|cache| lane.layer_budget(cache, &funnel).expect("covered").expect("budgeted").raised);
+        caches.iter().map(|cache| lane.cache_budget(cache, &funnel).expect("covered").expect("budgeted").raised);
     assert_eq!(raised.collect::<Vec<_>>(), [true, false, false]);
 }
 
@@ -63,15 +67,15 @@ fn a_table_is_read_from_its_file_and_must_name_every_layer() {
 
     let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
     file.write_all(br#"{"2": 10, "5": 30}"#).expect("written");
-    let table = LayerBudgets::parse(file.path().as_os_str()).expect("a table");
+    let table = CacheBudgets::parse(file.path().as_os_str()).expect("a table");
     let problem = replayed("sliding-window", 40, table).expect_err("layer 9 is missing").to_string();
-    assert_eq!(problem, "policy sliding-window: the table of layer budgets has no layer 9, it names 2, 5");
+    assert_eq!(problem, "policy sliding-window: the table of budgets has no layer 9, it names 2, 5");
 }
 
 #[test]
 fn pyramidkv_keeps_to_its_own_rule() {
-    let pyramid = LayerBudgets::parse(OsStr::new("pyramid:2")).expect("a shape");
+    let pyramid = CacheBudgets::parse(OsStr::new("pyramid:2")).expect("a shape");
     let problem = replayed("pyramidkv", 50, pyramid).expect_err("two rules at once").to_string();
     assert!(problem.starts_with("policy pyramidkv: it deals the budget out to layers by its own rule"), "{problem}");
-    assert!(replayed("pyramidkv", 50, LayerBudgets::Uniform).is_ok());
+    assert!(replayed("pyramidkv", 50, CacheBudgets::uniform()).is_ok());
 }

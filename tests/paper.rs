@@ -4,6 +4,7 @@
 //! The recording is not part of the repository: tests of it run where `KVSIM_SHARED` names the
 //! folder that holds `traces/smollm2-prose-2048.safetensors`.
 
+use kvsim::meter::METERS;
 use kvsim::policy::parameter::PARAMETERS;
 use kvsim::policy::table::find;
 use kvsim::replay::{CachePlan, LanePlan, NoObserver, Options, Tally, caches_of, replay};
@@ -47,7 +48,7 @@ fn tallies(source: &dyn Source, stream: &str, lanes: &[LanePlan]) -> Vec<Tally> 
 }
 
 fn mass(tally: &Tally) -> f64 {
-    tally.retained / tally.rows as f64
+    tally.real("retained_mass_sum") / tally.count("rows") as f64
 }
 
 #[track_caller]
@@ -96,11 +97,11 @@ fn dropping_half_saw_tooths_and_dropping_one_does_not() {
     for (budget, calls, evicted, by_half, by_one) in [(128, 30, 1920, 94.50, 124.03), (256, 14, 1792, 184.50, 240.06)] {
         let plans = [&[][..], &[("drop", "1")]].map(|parameters| lane("scissorhands-paper", budget, parameters));
         let found = tallies(&*source, "15.mean", &plans);
-        assert_eq!((found[0].eviction_calls, found[0].evicted), (calls, evicted), "budget {budget}");
+        assert_eq!((found[0].count("eviction_calls"), found[0].count("evicted")), (calls, evicted), "budget {budget}");
         for (tally, expected) in found.iter().zip([by_half, by_one]) {
-            let mean_kept = tally.kept_sum as f64 / tally.all_steps() as f64;
+            let mean_kept = tally.figure("mean_kept").expect("steps passed");
             assert!((mean_kept - expected).abs() <= 0.005, "{mean_kept:.4} instead of {expected:.2}");
-            assert_eq!(tally.peak_kept, budget as u64);
+            assert_eq!(tally.count("peak_kept"), budget as u64);
         }
     }
 }
@@ -115,7 +116,10 @@ fn decay_meets_h2o_scissorhands_and_tova_at_its_ends() {
     ];
     for (policy, decay) in twins {
         let found = tallies(&*source, "0.0", &[policy.clone(), decay]);
-        let comparable = |tally: &Tally| Tally { state_bytes: 0, ..tally.clone() };
+        let comparable = |tally: &Tally| -> Vec<_> {
+            let sums = METERS.iter().flat_map(|entry| entry.sums).filter(|sum| sum.name != "state_bytes");
+            sums.map(|sum| (sum.name, tally.number(sum.name))).collect()
+        };
         assert_eq!(comparable(&found[0]), comparable(&found[1]), "decay instead of {}", policy.entry.name);
     }
 }

@@ -1,6 +1,7 @@
 //! Policies that must be one and the same at some setting: identical victims at every step.
 
 use kvsim::error::Result;
+use kvsim::needs::Needs;
 use kvsim::policy::parameter::PARAMETERS;
 use kvsim::policy::table::find;
 use kvsim::position::Position;
@@ -21,8 +22,8 @@ type VictimsOf = BTreeMap<(String, usize), Vec<Vec<Position>>>;
 struct Victims(Mutex<VictimsOf>);
 
 impl Observer for Victims {
-    fn wants_steps(&self) -> bool {
-        true
+    fn needs(&self) -> Needs {
+        Needs::STEP_RECORDS
     }
 
     fn steps(&self, cache: &CachePlan, records: &[Vec<StepRecord>]) -> Result<()> {

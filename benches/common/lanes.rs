@@ -49,7 +49,7 @@ pub fn replay_cost(source: &dyn Source, lanes: &[LanePlan], options: &Options) -
     let started = Instant::now();
     let outcomes = replay(source, &caches, lanes, options, &stages).expect("the lanes are possible");
     let wall = started.elapsed();
-    let slot_steps = |lane: usize| outcomes.iter().map(|outcome| outcome.tallies[lane].kept_sum).sum();
+    let slot_steps = |lane: usize| outcomes.iter().map(|outcome| outcome.tallies[lane].count("kept_sum")).sum();
     Cost {
         wall,
         select: stages.of(Stage::Select),

@@ -6,9 +6,9 @@
 #[path = "../common/mod.rs"]
 mod common;
 
-mod figures;
 mod lanes;
 mod rows;
+mod scores;
 mod sources;
 
 use criterion::Criterion;
@@ -21,7 +21,7 @@ fn main() {
         .measurement_time(Duration::from_secs(1));
     let mut criterion = criterion.configure_from_args();
     rows::bench(&mut criterion);
-    figures::bench(&mut criterion);
+    scores::bench(&mut criterion);
     sources::bench(&mut criterion);
     lanes::bench(&mut criterion);
     criterion.final_summary();

@@ -14,7 +14,7 @@ pub use choice::Choice;
 use crate::error::Result;
 use crate::policy::parameter::{RECENT_WINDOW, Value};
 use crate::policy::table::{PolicyEntry, find};
-use crate::replay::{CachePlan, LanePlan, Observer, Options, Outcome, planning_bytes, replay};
+use crate::replay::{CachePlan, LanePlan, Observer, Options, Outcome, Tally, planning_bytes, replay};
 use crate::trace::Source;
 use choice::{Point, Points};
 use serde::Serialize;
@@ -143,11 +143,12 @@ impl Observer for Reporter<'_> {
 /// One point for each lane that measured a row, all caches combined.
 fn points(lanes: &[LanePlan], outcomes: &[Outcome]) -> Vec<Point> {
     let point = |(index, lane): (usize, &LanePlan)| {
-        let tallies = outcomes.iter().map(|outcome| &outcome.tallies[index]);
-        let (retained, rows) = tallies.fold((0.0, 0), |(mass, rows), tally| (mass + tally.retained, rows + tally.rows));
+        let mut tally = Tally::default();
+        outcomes.iter().for_each(|outcome| tally.merge(&outcome.tallies[index]));
         let window = lane.entry.takes(&RECENT_WINDOW).then(|| lane.values.count(&RECENT_WINDOW));
         let policy = lane.entry.name;
-        (rows > 0).then(|| Point { policy, budget: lane.budget.unwrap_or(0), window, retained: retained / rows as f64 })
+        let retained = tally.figure("retained_mass")?;
+        Some(Point { policy, budget: lane.budget.unwrap_or(0), window, retained })
     };
     lanes.iter().enumerate().filter_map(point).collect()
 }

@@ -11,6 +11,7 @@ pub mod advice;
 pub mod agreement;
 pub mod locality;
 pub mod persistence;
+pub mod power_law;
 
 use crate::error::Result;
 use crate::replay::{BadRows, CachePlan, Options};
@@ -19,6 +20,7 @@ use advice::{Advice, Sweep};
 use agreement::{Agreement, LateAttention};
 use locality::{Locality, LocalityFigures};
 use persistence::{LayerPersistence, Overlap, Persistence};
+use power_law::{PowerLaw, PowerLawFit};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -45,6 +47,8 @@ pub struct StreamAnalysis {
     pub persistence: Vec<Overlap>,
     /// Where the attention goes.
     pub locality: LocalityFigures,
+    /// The power law fitted to its weights, where there are any to fit it to.
+    pub power_law: Option<PowerLaw>,
     /// What each early position gets from late rows, for the agreement between layers.
     #[serde(skip)]
     pub late_attention: Vec<f64>,
@@ -107,6 +111,7 @@ struct Analyses {
     persistence: Persistence,
     late: LateAttention,
     locality: Locality,
+    power_law: PowerLawFit,
 }
 
 impl Analyses {
@@ -115,6 +120,7 @@ impl Analyses {
             persistence: Persistence::new(info.positions),
             late: LateAttention::new(info.positions),
             locality: Locality::new(info),
+            power_law: PowerLawFit::new(info.positions),
         }
     }
 
@@ -122,6 +128,7 @@ impl Analyses {
         self.persistence.add(row);
         self.late.add(row);
         self.locality.add(row);
+        self.power_law.add(row);
     }
 
     fn finish(self, label: StreamLabel) -> StreamAnalysis {
@@ -129,6 +136,7 @@ impl Analyses {
             label,
             persistence: self.persistence.finish(),
             locality: self.locality.finish(),
+            power_law: self.power_law.finish(),
             late_attention: self.late.finish(),
         }
     }

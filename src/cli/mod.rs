@@ -7,6 +7,7 @@ mod convert;
 mod generate;
 mod inspect;
 mod list;
+mod memory;
 mod notes;
 mod output;
 mod parameters;
@@ -56,6 +57,7 @@ enum Command {
     Analyze(Box<analyze::AnalyzeArgs>),
     Vectors(vectors::VectorsArgs),
     Policies(policies::PoliciesArgs),
+    Memory(Box<memory::MemoryArgs>),
 }
 
 impl Cli {
@@ -73,6 +75,7 @@ impl Cli {
             Command::Analyze(args) => args.run(),
             Command::Vectors(args) => args.run(),
             Command::Policies(args) => args.run(),
+            Command::Memory(args) => args.run(),
         }
     }
 }

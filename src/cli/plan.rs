@@ -1,9 +1,11 @@
 //! From what was typed to a checked plan: which lanes run on a trace.
 
+use kvsim::budgets::CacheBudgets;
 use kvsim::error::Error;
-use kvsim::policy::parameter::{Parameter, Value, Values};
-use kvsim::policy::table::{POLICIES, PolicyEntry, find};
-use kvsim::replay::{CachePlan, LanePlan, LayerBudgets};
+use kvsim::policy::parameter::{Parameter, Value};
+use kvsim::policy::spec::PolicySpec;
+use kvsim::policy::table::POLICIES;
+use kvsim::replay::{CachePlan, LanePlan};
 
 /// A budget as typed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,7 +74,7 @@ fn parse_percent(text: &str) -> Option<Budget> {
 /// What was asked for, before a trace is known.
 pub struct LaneRequest {
     /// Policies in the order given.
-    pub policies: Vec<&'static PolicyEntry>,
+    pub policies: Vec<PolicySpec>,
     /// Budgets in the order given.
     pub budgets: Vec<Budget>,
     /// Values for the parameters that were named.
@@ -90,21 +92,16 @@ pub struct Lanes {
     pub notes: Vec<String>,
 }
 
-/// The policies named, or all that manage one cache and the bounds that need no future.
+/// The policies named, or all that need nothing but the rows of one cache.
 ///
 /// # Errors
-/// Names the first policy that there is not.
-pub fn policies_named(names: &[String]) -> Result<Vec<&'static PolicyEntry>, Error> {
-    if names.is_empty() {
-        return Ok(POLICIES.iter().filter(|entry| entry.runs_by_default()).collect());
+/// Names the first policy or parameter that there is not.
+pub fn policies_named(lists: &[String]) -> Result<Vec<PolicySpec>, Error> {
+    if lists.is_empty() {
+        return Ok(PolicySpec::defaults());
     }
-    let entry = |name: &String| {
-        find(name).ok_or_else(|| {
-            let known: Vec<&str> = POLICIES.iter().map(|entry| entry.name).collect();
-            Error::usage(format!("unknown policy {name:?}; there are {}", known.join(", ")))
-        })
-    };
-    names.iter().map(entry).collect()
+    let specs = lists.iter().map(|list| PolicySpec::parse_list(list)).collect::<Result<Vec<_>, _>>();
+    specs.map(|specs| specs.concat()).map_err(Error::Usage)
 }
 
 impl LaneRequest {
@@ -113,7 +110,7 @@ impl LaneRequest {
     /// # Errors
     /// Names the flag and the policies that take it.
     pub fn check_flags(&self) -> Result<(), Error> {
-        let idle = |parameter: &Parameter| !self.policies.iter().any(|entry| entry.takes(parameter));
+        let idle = |parameter: &Parameter| !self.policies.iter().any(|spec| spec.entry.takes(parameter));
         match self.values.iter().find(|(parameter, _)| idle(parameter)) {
             None => Ok(()),
             Some((parameter, _)) => {
@@ -126,11 +123,12 @@ impl LaneRequest {
     }
 
     /// The lanes for the caches of a trace of `positions` positions.
-    pub fn lanes(&self, positions: usize, caches: &[CachePlan], layers: &LayerBudgets) -> Lanes {
+    pub fn lanes(&self, positions: usize, caches: &[CachePlan], layers: &CacheBudgets) -> Lanes {
         let mut lanes = Lanes::default();
-        for entry in &self.policies {
+        for spec in &self.policies {
+            let entry = spec.entry;
             for budget in &self.budgets {
-                for values in self.combinations(entry) {
+                for values in spec.combinations(&self.values) {
                     let plan = LanePlan { budget: Some(budget.resolve(positions)), values, ..LanePlan::new(entry, 0) };
                     let plan = if entry.budgeted { plan } else { LanePlan { budget: None, ..plan } };
                     lanes.add(plan, caches, layers);
@@ -143,27 +141,10 @@ impl LaneRequest {
         }
         lanes
     }
-
-    /// Every combination of the values asked for that the policy takes, defaults elsewhere.
-    fn combinations(&self, entry: &PolicyEntry) -> Vec<Values> {
-        let mut all = vec![entry.defaults()];
-        for (parameter, values) in self.values.iter().filter(|(parameter, _)| entry.takes(parameter)) {
-            let vary = |base: &Values| {
-                let with = |value: &Value| {
-                    let mut changed = base.clone();
-                    changed.set(parameter, *value);
-                    changed
-                };
-                values.iter().map(with).collect::<Vec<_>>()
-            };
-            all = all.iter().flat_map(vary).collect();
-        }
-        all
-    }
 }
 
 impl Lanes {
-    fn add(&mut self, plan: LanePlan, caches: &[CachePlan], layers: &LayerBudgets) {
+    fn add(&mut self, plan: LanePlan, caches: &[CachePlan], layers: &CacheBudgets) {
         if self.lanes.contains(&plan) {
             return;
         }
@@ -182,9 +163,9 @@ impl Lanes {
     }
 
     /// Says where a layer's share was less than its policy needs.
-    fn note_raised(&mut self, plan: &LanePlan, caches: &[CachePlan], layers: &LayerBudgets) {
+    fn note_raised(&mut self, plan: &LanePlan, caches: &[CachePlan], layers: &CacheBudgets) {
         let raised = |cache: &&CachePlan| {
-            let share = plan.layer_budget(cache, layers).ok().flatten();
+            let share = plan.cache_budget(cache, layers).ok().flatten();
             share.is_some_and(|share| share.raised)
         };
         let mut raised: Vec<u32> = caches.iter().filter(raised).map(|cache| cache.label.layer).collect();

@@ -3,8 +3,8 @@
 use super::block_args::BlockArgs;
 use anyhow::Result;
 use clap::Args;
+use kvsim::budgets::LayerPlace;
 use kvsim::policy::coupled::CoupledSetting;
-use kvsim::policy::pyramidkv::LayerPlace;
 use kvsim::policy::table::{Make, POLICIES, PolicyEntry};
 use kvsim::replay::LanePlan;
 use kvsim::report::text_table::TextTable;

@@ -14,10 +14,10 @@ use super::{list, notes};
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use job::{Job, rows_of, weights_of};
+use kvsim::budgets::CacheBudgets;
 use kvsim::error::Error;
-use kvsim::replay::{
-    BadRows, DEFAULT_HEAVY_HITTERS, DEFAULT_MAX_MEMORY, LayerBudgets, Options, Outcome, ViewKind, replay,
-};
+use kvsim::meter::{self, METERS, MeterPlan, Run};
+use kvsim::replay::{BadRows, DEFAULT_HEAVY_HITTERS, DEFAULT_MAX_MEMORY, Options, Outcome, ViewKind, replay};
 use kvsim::report::format::{self, FORMATS, OutputFormat};
 use kvsim::report::line::{By, Line, Replayed};
 use kvsim::report::steps::StepWriter;
@@ -40,6 +40,15 @@ fn budget_help() -> String {
     )
 }
 
+fn meters_help() -> String {
+    let names: Vec<&str> = METERS.iter().filter(|entry| entry.run != Run::Always).map(|entry| entry.name).collect();
+    format!(
+        "What is counted, instead of what is counted by default: {}; default and all stand for several. A parameter is \
+         written in place: sink_mass:sinks=8",
+        names.join(", ")
+    )
+}
+
 /// Replay traces through policies and report what each retained
 ///
 /// Every row is read once and feeds every lane: each policy with each budget and each parameter
@@ -56,7 +65,8 @@ pub struct ReplayArgs {
     #[arg(value_name = "TRACE")]
     traces: Vec<OsString>,
 
-    /// Policies to replay [default: all that manage one cache, and oracle]
+    /// Policies to replay, parameters in place where need be: h2o,scissorhands-paper:count=low|high,drop=1
+    /// [default: all that manage one cache, and oracle]
     #[arg(short, long, value_name = "LIST", help_heading = "What to replay")]
     policy: Vec<String>,
 
@@ -93,6 +103,9 @@ pub struct ReplayArgs {
     /// Run what is possible of a sweep and say what was skipped
     #[arg(long, help_heading = "Parameters of policies (lists and ranges multiply)")]
     skip_invalid: bool,
+
+    #[arg(long, value_name = "LIST", help_heading = "How to measure", help = meters_help())]
+    meters: Vec<String>,
 
     /// k of the heavy-hitter recall
     #[arg(long, value_name = "K", default_value_t = DEFAULT_HEAVY_HITTERS, help_heading = "How to measure",
@@ -154,14 +167,14 @@ enum PromptKind {
 impl ReplayArgs {
     pub fn run(&self) -> Result<ExitCode> {
         let request = self.request()?;
-        let layer_budgets = LayerBudgets::parse(&self.layer_budget)?;
+        let budgets = CacheBudgets::parse(&self.layer_budget)?;
         let format = self.output_format();
         let inputs: Vec<&OsStr> = self.traces.iter().map(OsString::as_os_str).collect();
         let outputs: Vec<&Path> = self.output.iter().chain(&self.per_step).map(PathBuf::as_path).collect();
         refuse_overlap(&inputs, &outputs)?;
         let mut output = Output::open(self.output.as_deref())?;
         let steps = self.open_steps()?;
-        let jobs = self.jobs(&request, &layer_budgets)?;
+        let jobs = self.jobs(&request, &budgets)?;
         let timing = Timing::start();
         let outcomes = self.replay(&jobs, &timing, steps.as_ref())?;
         let replayed = Instant::now();
@@ -203,17 +216,16 @@ impl ReplayArgs {
     /// How many steps were passed over, where that was asked for.
     fn passed_over(&self, outcomes: &[Outcome]) -> Vec<String> {
         let first_lanes = outcomes.iter().filter_map(|outcome| outcome.tallies.first());
-        let skipped: u64 = first_lanes.map(|tally| tally.skipped_rows).sum();
+        let skipped: u64 = first_lanes.map(|tally| tally.count("skipped_rows")).sum();
         let asked = self.on_bad_row == BadRows::Skip && skipped > 0;
         asked.then(|| format!("{skipped} steps without usable attention were passed over")).into_iter().collect()
     }
 
     fn request(&self) -> Result<LaneRequest, Error> {
-        let names = list::expand_all("policy", &self.policy)?;
         let default = [DEFAULT_BUDGET.to_owned()];
         let budgets = list::expand_all("budget", if self.budget.is_empty() { &default } else { &self.budget })?;
         let request = LaneRequest {
-            policies: policies_named(&names)?,
+            policies: policies_named(&self.policy)?,
             budgets: budgets.iter().map(|text| Budget::parse(text)).collect::<Result<_, _>>().map_err(Error::Usage)?,
             values: self.parameters.values().map_err(Error::Usage)?,
         };
@@ -221,20 +233,29 @@ impl ReplayArgs {
         Ok(request)
     }
 
-    fn jobs(&self, request: &LaneRequest, layer_budgets: &LayerBudgets) -> Result<Vec<Job>, Error> {
-        let default = [OsString::from(DEFAULT_TRACE)];
-        let traces = if self.traces.is_empty() { &default[..] } else { &self.traces };
-        traces.iter().map(|trace| Job::prepare(self, trace, request, self.options(layer_budgets))).collect()
+    /// What is counted.
+    fn meter_plans(&self) -> Result<Vec<MeterPlan>, Error> {
+        if self.meters.is_empty() {
+            return Ok(meter::defaults());
+        }
+        meter::chosen(&self.meters.join(",")).map_err(|problem| Error::usage(format!("--meters: {problem}")))
     }
 
-    fn options(&self, layer_budgets: &LayerBudgets) -> Options {
+    fn jobs(&self, request: &LaneRequest, budgets: &CacheBudgets) -> Result<Vec<Job>, Error> {
+        let default = [OsString::from(DEFAULT_TRACE)];
+        let traces = if self.traces.is_empty() { &default[..] } else { &self.traces };
+        let options = Options { meters: self.meter_plans()?, ..self.options(budgets) };
+        traces.iter().map(|trace| Job::prepare(self, trace, request, options.clone())).collect()
+    }
+
+    fn options(&self, budgets: &CacheBudgets) -> Options {
         Options {
             heavy_hitters: self.heavy_hitters,
             view: self.view,
             steps: self.steps,
             bad_rows: self.on_bad_row,
             threads: self.threads,
-            layer_budgets: layer_budgets.clone(),
+            budgets: budgets.clone(),
             max_memory: self.read.max_memory.unwrap_or(DEFAULT_MAX_MEMORY),
             ..Options::default()
         }
@@ -248,7 +269,8 @@ impl ReplayArgs {
 
     fn open_steps(&self) -> Result<Option<Mutex<StepWriter<Output>>>> {
         let Some(path) = &self.per_step else { return Ok(None) };
-        let writer = StepWriter::new(Output::open(Some(path))?).context("cannot write the steps")?;
+        let writer =
+            StepWriter::new(Output::open(Some(path))?, &self.meter_plans()?).context("cannot write the steps")?;
         Ok(Some(Mutex::new(writer)))
     }
 
@@ -260,7 +282,7 @@ impl ReplayArgs {
             lanes: &job.lanes,
             heavy_hitters: self.heavy_hitters,
             view: self.view.word(),
-            prompt: if job.options.block_prompt > info.first_position { "block" } else { "stream" },
+            prompt: if job.options.prompt_end > info.first_position { "block" } else { "stream" },
             layer_shape: &job.layer_shape,
             outcomes,
         };

@@ -1,7 +1,7 @@
 //! What a lane takes of a row: the kept weights, their sum, and how many exceed a limit.
 
 use super::row::{count_over, sum};
-use super::{Kernel, LANES, dispatch};
+use super::{Kernel, LANES, dispatch, fold};
 #[cfg(target_arch = "x86_64")]
 use super::{avx512, has_avx512};
 use crate::position::Position;
@@ -38,13 +38,51 @@ pub fn gather(row: &[f32], kept: &[Position], limits: KeptLimits, out: &mut [f32
     gather_portably(row, kept, limits, out)
 }
 
-/// As [`gather`], for a policy that does not look at the weights.
-pub fn measure(row: &[f32], kept: &[Position], limits: KeptLimits, scratch: &mut [f32]) -> Gathered {
+/// As [`gather`], without keeping the weights.
+pub fn measure(row: &[f32], kept: &[Position], limits: KeptLimits) -> Gathered {
     #[cfg(target_arch = "x86_64")]
     if has_avx512() {
         return avx512::measure(row, kept, limits);
     }
-    gather(row, kept, limits, scratch)
+    measure_portably(row, kept, limits)
+}
+
+pub(super) fn measure_portably(row: &[f32], kept: &[Position], limits: KeptLimits) -> Gathered {
+    dispatch(MeasureKept { row, kept, limits })
+}
+
+struct MeasureKept<'a> {
+    row: &'a [f32],
+    kept: &'a [Position],
+    limits: KeptLimits,
+}
+
+impl Kernel for MeasureKept<'_> {
+    type Output = Gathered;
+    /// A chunk at a time; a weight's place in its chunk says which partial sum it goes to, as in a sum
+    /// over gathered weights.
+    #[inline(always)]
+    fn run(self) -> Gathered {
+        let (mut partial, mut weights) = ([0.0; LANES], [0.0_f32; LANES]);
+        let (mut pivotal, mut heavy) = (0, 0);
+        let mut add = |weights: &[f32]| {
+            for (partial, weight) in partial.iter_mut().zip(weights) {
+                *partial += f64::from(*weight);
+                pivotal += u32::from(*weight > self.limits.pivotal);
+                heavy += u32::from(*weight > self.limits.heavy);
+            }
+        };
+        let (kept, rest) = self.kept.as_chunks::<LANES>();
+        for kept in kept {
+            copy_weights(self.row, kept, &mut weights);
+            add(&weights);
+        }
+        for (position, weight) in rest.iter().zip(&mut weights) {
+            *weight = self.row[position.index()];
+        }
+        add(&weights[..rest.len()]);
+        Gathered { mass: fold(&partial), pivotal, heavy }
+    }
 }
 
 pub(super) fn gather_portably(row: &[f32], kept: &[Position], limits: KeptLimits, out: &mut [f32]) -> Gathered {

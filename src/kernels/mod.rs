@@ -9,9 +9,9 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx512;
-mod figures;
 mod kept;
 mod peak;
+mod products;
 #[cfg(test)]
 mod rebuilt_rows;
 mod rings;
@@ -22,12 +22,12 @@ mod softmax;
 mod tests;
 mod widen;
 
-pub use figures::{Figure, accumulate, count_above, lowest};
 pub use kept::{Gathered, KeptLimits, gather, measure};
 pub use peak::multiply_adds;
+pub use products::{KeyPanel, ScoreRow, products};
 pub use rings::{add_exactly, add_rows, pool_max, replace};
 pub use row::{Picked, RowLimits, RowScan, count_over, nth_largest, pick_from, scan_row, sum, sum_over};
-pub use scores::{KeyPanel, ScoreRow, scores};
+pub use scores::{Score, accumulate, count_above, lowest, mark_above};
 pub use softmax::{Logits, Normalizer, softmax};
 pub use widen::{widen_bf16, widen_f16};
 

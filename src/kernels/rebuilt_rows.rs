@@ -1,6 +1,6 @@
 //! Scores and softmax against plain loops and f64, and every compiled version against the others.
 
-use super::scores::Scores;
+use super::products::Products;
 use super::softmax::{Softmax, capped, exp};
 use super::*;
 use crate::trace::rng::Xoshiro128;
@@ -31,7 +31,7 @@ fn scores_at(level: Level, queries: &[f32], keys: &KeyPanel, first: usize, windo
     let mut found: Vec<Vec<f32>> = (0..rows).map(|row| vec![f32::NAN; first + row + 1 - from(row)]).collect();
     let mut score_rows: Vec<ScoreRow<'_>> =
         found.iter_mut().enumerate().map(|(row, scores)| ScoreRow { from: from(row), scores }).collect();
-    dispatch_to(level, Scores { queries, keys, rows: &mut score_rows, packed: &mut Vec::new() });
+    dispatch_to(level, Products { queries, keys, rows: &mut score_rows, packed: &mut Vec::new() });
     found
 }
 
@@ -65,7 +65,7 @@ fn a_score_is_one_chain_whatever_the_vectors_the_block_and_the_window() {
 fn a_row_past_the_keys_is_refused() {
     let mut room = [0.0; 5];
     let mut rows = [ScoreRow { from: 0, scores: &mut room }];
-    scores(&[1.0], &KeyPanel::new(4, 1), &mut rows, &mut Vec::new());
+    products(&[1.0], &KeyPanel::new(4, 1), &mut rows, &mut Vec::new());
 }
 
 const PLAIN: Logits = Logits { scale: 0.125, softcap: None, sink: None };

@@ -1,6 +1,6 @@
 //! Every dispatched loop against the plain one that it stands for, and each twin against the other.
 
-use super::kept::gather_portably;
+use super::kept::{gather_portably, measure_portably};
 use super::row::scan_row_portably;
 use super::*;
 use crate::position::Position;
@@ -109,7 +109,8 @@ fn the_versions_of_a_gather_agree_to_the_bit() {
         let (mut a, mut b) = (vec![0.0; kept.len()], vec![0.0; kept.len()]);
         assert_eq!(gather(&row, &kept, limits, &mut a), gather_portably(&row, &kept, limits, &mut b));
         assert_eq!(a, b);
-        assert_eq!(measure(&row, &kept, limits, &mut b), gather(&row, &kept, limits, &mut a));
+        assert_eq!(measure(&row, &kept, limits), gather(&row, &kept, limits, &mut a));
+        assert_eq!(measure_portably(&row, &kept, limits), gather(&row, &kept, limits, &mut a));
     }
 }
 
@@ -119,8 +120,9 @@ fn windows_with_sinks_and_without_are_measured_as_they_are_gathered() {
         let row = rough_weights(200, len);
         let kept: Vec<Position> = (0..sinks).chain(120..120 + len).map(Position).collect();
         let limits = KeptLimits { pivotal: 0.01, heavy: 0.1 };
-        let (mut a, mut b) = (vec![0.0; kept.len()], vec![0.0; kept.len()]);
-        assert_eq!(measure(&row, &kept, limits, &mut a), gather_portably(&row, &kept, limits, &mut b));
+        let gathered = gather_portably(&row, &kept, limits, &mut vec![0.0; kept.len()]);
+        assert_eq!(measure(&row, &kept, limits), gathered);
+        assert_eq!(measure_portably(&row, &kept, limits), gathered);
     }
 }
 

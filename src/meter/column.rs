@@ -17,6 +17,13 @@ impl Number {
             Number::Real(real) => real,
         }
     }
+
+    fn plus(self, other: Number) -> Number {
+        match (self, other) {
+            (Number::Count(a), Number::Count(b)) => Number::Count(a + b),
+            (a, b) => Number::Real(a.as_f64() + b.as_f64()),
+        }
+    }
 }
 
 /// How the values of two caches, or of two runs over different traces, become one.
@@ -28,6 +35,18 @@ pub enum Merge {
     Least,
     /// The greatest is kept.
     Most,
+}
+
+impl Merge {
+    /// What becomes of two values, both of the same kind.
+    pub fn of(self, a: Number, b: Number) -> Number {
+        let first = match self {
+            Merge::Add => return a.plus(b),
+            Merge::Least => a.as_f64() <= b.as_f64(),
+            Merge::Most => a.as_f64() >= b.as_f64(),
+        };
+        if first { a } else { b }
+    }
 }
 
 /// Whether a sum holds whole numbers.
@@ -87,4 +106,38 @@ pub struct Figure {
     pub reading: Reading,
     /// One line.
     pub meaning: &'static str,
+}
+
+impl Sum {
+    /// A count that adds up.
+    pub const fn count(name: &'static str, unit: &'static str, meaning: &'static str) -> Sum {
+        Sum { name, unit, kind: Kind::Count, merge: Merge::Add, meaning }
+    }
+
+    /// A float that adds up.
+    pub const fn real(name: &'static str, unit: &'static str, meaning: &'static str) -> Sum {
+        Sum { name, unit, kind: Kind::Real, merge: Merge::Add, meaning }
+    }
+
+    /// The same, merged in another way.
+    pub const fn merged_by(self, merge: Merge) -> Sum {
+        Sum { merge, ..self }
+    }
+}
+
+impl Figure {
+    /// A figure that describes.
+    pub const fn new(name: &'static str, unit: &'static str, reading: Reading, meaning: &'static str) -> Figure {
+        Figure { name, unit, better: Better::Neither, reading, meaning }
+    }
+
+    /// A figure of which more is better.
+    pub const fn higher_is_better(self) -> Figure {
+        Figure { better: Better::Higher, ..self }
+    }
+
+    /// A figure of which less is better.
+    pub const fn lower_is_better(self) -> Figure {
+        Figure { better: Better::Lower, ..self }
+    }
 }

@@ -1,8 +1,8 @@
 //! Coupled policies: one state that serves several caches in step order.
 
 use super::parameter::Values;
-use super::{Overflow, View};
-use crate::position::{Position, Slot};
+use super::{Admission, Observation, Overflow};
+use crate::position::Slot;
 
 /// What a coupled policy is made from.
 #[derive(Clone, PartialEq, Debug)]
@@ -19,13 +19,13 @@ pub struct CoupledSetting {
 /// of layers; a cache whose rows have ended is passed over. Slots are those of the cache named.
 pub trait CoupledPolicy: Send {
     /// A position enters a cache as its newest slot.
-    fn admit(&mut self, cache: usize, position: Position) {
-        let _ = (cache, position);
+    fn admit(&mut self, cache: usize, admission: Admission<'_>) {
+        let _ = (cache, admission);
     }
 
-    /// A row of a cache was seen. Not called for steps without information.
-    fn observe(&mut self, cache: usize, view: View<'_>) {
-        let _ = (cache, view);
+    /// A step's rows of a cache were seen. Not called for steps without information.
+    fn observe(&mut self, cache: usize, seen: Observation<'_>) {
+        let _ = (cache, seen);
     }
 
     /// Appends the slots of a cache that must go: ascending, distinct, at least `overflow.excess`.
@@ -34,6 +34,12 @@ pub trait CoupledPolicy: Send {
     /// These slots (ascending) have left a cache, whether chosen or expired.
     fn forget(&mut self, cache: usize, slots: &[Slot]) {
         let _ = (cache, slots);
+    }
+
+    /// Number of slots of a cache that state is held for, where there is state for each.
+    fn slots(&self, cache: usize) -> Option<usize> {
+        let _ = cache;
+        None
     }
 
     /// Bytes of state held for each slot of each cache.

@@ -14,9 +14,20 @@
 //! *Cost.* One f64 per position of the sequence, shared by the layers; one multiplication and
 //! addition per slot and step, one pass per eviction. Layers are replayed side by side.
 
-use super::coupled::CoupledPolicy;
-use super::{Overflow, View, choose_lowest};
-use crate::position::{Position, Slot};
+use super::coupled::{CoupledPolicy, CoupledSetting};
+use super::entry::{Make, PolicyEntry};
+use super::parameter::{ALPHA, RECENT_WINDOW, Value};
+use super::{Admission, Observation, Overflow, choose_lowest};
+use crate::position::Slot;
+
+pub(super) const ENTRY: PolicyEntry = PolicyEntry::new(
+    "scissorhands-cross-layer",
+    "one importance per position, handed from layer to layer; a reading, not the paper's",
+    Make::Coupled(|CoupledSetting { values, .. }| {
+        Box::new(CrossLayer::new(values.real(&ALPHA), values.count(&RECENT_WINDOW)))
+    }),
+)
+.parameters(&[(&ALPHA, Value::Real(0.5)), (&RECENT_WINDOW, Value::Count(32))]);
 
 /// Evicts the least important outside the recent window of each layer.
 pub struct CrossLayer {
@@ -25,34 +36,34 @@ pub struct CrossLayer {
     /// One value per position admitted anywhere.
     importance: Vec<f64>,
     /// The importance of each candidate.
-    figures: Vec<f64>,
+    candidates: Vec<f64>,
 }
 
 impl CrossLayer {
     /// A policy for the layers of one head.
     pub fn new(alpha: f64, recent_window: usize) -> CrossLayer {
-        CrossLayer { alpha, recent_window, importance: Vec::new(), figures: Vec::new() }
+        CrossLayer { alpha, recent_window, importance: Vec::new(), candidates: Vec::new() }
     }
 }
 
 impl CoupledPolicy for CrossLayer {
-    fn admit(&mut self, _layer: usize, position: Position) {
-        let positions = self.importance.len().max(position.index() + 1);
+    fn admit(&mut self, _layer: usize, admission: Admission<'_>) {
+        let positions = self.importance.len().max(admission.position.index() + 1);
         self.importance.resize(positions, 0.0);
     }
 
-    fn observe(&mut self, _layer: usize, view: View<'_>) {
-        for (position, weight) in view.positions.iter().zip(view.weights) {
+    fn observe(&mut self, _layer: usize, seen: Observation<'_>) {
+        for (position, weight) in seen.positions.iter().zip(seen.weights) {
             let importance = &mut self.importance[position.index()];
             *importance = self.alpha * *importance + (1.0 - self.alpha) * f64::from(*weight);
         }
     }
 
     fn choose(&mut self, _layer: usize, overflow: Overflow<'_>, victims: &mut Vec<Slot>) {
-        let candidates = overflow.kept.len().saturating_sub(self.recent_window);
-        self.figures.clear();
-        self.figures.extend(overflow.kept[..candidates].iter().map(|position| self.importance[position.index()]));
-        choose_lowest(&self.figures, candidates, overflow, victims);
+        let reach = overflow.kept.len().saturating_sub(self.recent_window);
+        self.candidates.clear();
+        self.candidates.extend(overflow.kept[..reach].iter().map(|position| self.importance[position.index()]));
+        choose_lowest(&self.candidates, reach, overflow, victims);
     }
 
     fn shared_bytes(&self) -> usize {

@@ -13,14 +13,29 @@
 //! *Cost.* One f64 per slot; one multiplication and addition per slot and step, one pass per
 //! eviction. IEEE operations only, none fused, so that every machine agrees to the bit.
 
-use super::{Overflow, Policy, View, choose_lowest};
+use super::entry::{Make, PolicyEntry, Setting};
+use super::lowest_score::{ScoreRule, lowest_score};
+use super::parameter::{GAMMA, RECENT_WINDOW, SIGNAL, Value};
+use super::{Admission, Observation, Policy};
 use crate::kernels::f32_not_above;
-use crate::position::{Position, Slot};
-use crate::slots::SlotVec;
+
+pub(super) const ENTRY: PolicyEntry =
+    PolicyEntry::new("decay", "keeps the highest score that fades as rows go by, and the newest", Make::Policy(make))
+        .parameters(&[
+            (&GAMMA, Value::Real(0.95)),
+            (&SIGNAL, Value::Word("weight")),
+            (&RECENT_WINDOW, Value::Count(32)),
+        ])
+        .probe("scoreOf");
+
+fn make(Setting { budget, values, .. }: &Setting) -> Box<dyn Policy> {
+    let signal = Signal::from_word(values.word(&SIGNAL)).expect("the parameter admits known words only");
+    lowest_score(Decay { gamma: values.real(&GAMMA), signal }, values.count(&RECENT_WINDOW), *budget)
+}
 
 /// What a weight adds to a score.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Signal {
+enum Signal {
     /// The weight.
     Weight,
     /// 1 where the weight is above the even share of the kept positions.
@@ -33,7 +48,7 @@ pub enum Signal {
 
 impl Signal {
     /// Reads the parameter's word.
-    pub fn from_word(word: &str) -> Option<Signal> {
+    fn from_word(word: &str) -> Option<Signal> {
         match word {
             "weight" => Some(Signal::Weight),
             "vote" => Some(Signal::Vote),
@@ -44,58 +59,41 @@ impl Signal {
     }
 }
 
-/// Evicts the lowest faded score outside the recent window.
-pub struct Decay {
+/// Scores that fade.
+struct Decay {
     gamma: f64,
     signal: Signal,
-    recent_window: usize,
-    scores: SlotVec<f64>,
 }
 
 impl Decay {
-    /// A policy for a cache of about `budget` slots.
-    pub fn new(gamma: f64, signal: Signal, recent_window: usize, budget: usize) -> Decay {
-        Decay { gamma, signal, recent_window, scores: SlotVec::with_capacity(budget) }
-    }
-
-    fn fade(&mut self, weights: &[f32], signal: impl Fn(f32) -> f64) {
-        for (score, weight) in self.scores.iter_mut().zip(weights) {
+    fn fade(&self, scores: &mut [f64], weights: &[f32], signal: impl Fn(f32) -> f64) {
+        for (score, weight) in scores.iter_mut().zip(weights) {
             *score = self.gamma * *score + signal(*weight);
         }
     }
 }
 
-impl Policy for Decay {
-    fn admit(&mut self, _position: Position) {
-        self.scores.push(0.0);
+impl ScoreRule for Decay {
+    type Score = f64;
+
+    fn admitted(&self, _admission: Admission<'_>) -> f64 {
+        0.0
     }
 
-    fn observe(&mut self, view: View<'_>) {
+    fn observe(&self, scores: &mut [f64], seen: Observation<'_>) {
+        let weights = seen.weights;
         match self.signal {
-            Signal::Weight => self.fade(view.weights, f64::from),
+            Signal::Weight => self.fade(scores, weights, f64::from),
             Signal::Vote => {
-                let share = f32_not_above(view.share());
-                self.fade(view.weights, |weight| if weight > share { 1.0 } else { 0.0 });
+                let even_share = f32_not_above(seen.even_share());
+                self.fade(scores, weights, |weight| if weight > even_share { 1.0 } else { 0.0 });
             }
-            Signal::Sqrt => self.fade(view.weights, |weight| f64::from(weight).sqrt()),
-            Signal::Square => self.fade(view.weights, |weight| f64::from(weight) * f64::from(weight)),
+            Signal::Sqrt => self.fade(scores, weights, |weight| f64::from(weight).sqrt()),
+            Signal::Square => self.fade(scores, weights, |weight| f64::from(weight) * f64::from(weight)),
         }
     }
 
-    fn choose(&mut self, overflow: Overflow<'_>, victims: &mut Vec<Slot>) {
-        let candidates = self.scores.len().saturating_sub(self.recent_window);
-        choose_lowest(&self.scores, candidates, overflow, victims);
-    }
-
-    fn forget(&mut self, slots: &[Slot]) {
-        self.scores.remove(slots);
-    }
-
-    fn figure(&self, slot: Slot) -> Option<f64> {
-        Some(self.scores[slot.0])
-    }
-
-    fn slot_bytes(&self) -> usize {
-        size_of::<f64>()
+    fn probe(&self, score: f64) -> Option<f64> {
+        Some(score)
     }
 }

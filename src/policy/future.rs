@@ -1,10 +1,10 @@
 //! Knowledge of the future, for bounds alone: how much attention each position will still receive.
 //!
 //! One cursor carries it. The engine reads the whole stream once to foresee it, then passes it step
-//! by step; a [`Planner`] looks at the cursor after each step and ends up with a [`Schedule`], which
+//! by step; a [`Planner`] looks at the cursor after each step and ends up with a [`Departures`], which
 //! the ordinary lane replays as the kept set that it is. Policies never meet the cursor.
 
-use super::{Overflow, Policy, choose_lowest};
+use super::{Admission, Overflow, Policy, choose_lowest};
 use crate::position::{Position, Slot};
 use crate::slots::SlotVec;
 
@@ -87,19 +87,19 @@ pub trait Planner {
     fn after(&mut self, future: &Future);
 
     /// The plan, once the last step is over.
-    fn schedule(self: Box<Self>) -> Schedule;
+    fn departures(self: Box<Self>) -> Departures;
 }
 
 /// The step after which each position goes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Schedule {
+pub struct Departures {
     leaves: Vec<Position>,
 }
 
 /// Later than every step.
 const NEVER: Position = Position(u32::MAX);
 
-impl Schedule {
+impl Departures {
     /// Has a position go after `step`.
     pub fn set(&mut self, position: Position, step: Position) {
         if self.leaves.len() <= position.index() {
@@ -114,27 +114,23 @@ impl Schedule {
     }
 }
 
-/// Replays a schedule: the positions that are due first go first.
-pub struct Scheduled {
-    schedule: Schedule,
+/// Replays a plan: the positions that are due first go first.
+pub struct Departing {
+    departures: Departures,
     /// The step after which each slot goes.
     leaves: SlotVec<u32>,
 }
 
-impl Scheduled {
-    /// The policy of a schedule, for a cache of about `budget` slots.
-    pub fn new(schedule: Schedule, budget: usize) -> Scheduled {
-        Scheduled { schedule, leaves: SlotVec::with_capacity(budget) }
+impl Departing {
+    /// The policy of a plan, for a cache of about `budget` slots.
+    pub fn new(departures: Departures, budget: usize) -> Departing {
+        Departing { departures, leaves: SlotVec::with_capacity(budget) }
     }
 }
 
-impl Policy for Scheduled {
-    fn looks_at_weights(&self) -> bool {
-        false
-    }
-
-    fn admit(&mut self, position: Position) {
-        self.leaves.push(self.schedule.leaves(position).0);
+impl Policy for Departing {
+    fn admit(&mut self, admission: Admission<'_>) {
+        self.leaves.push(self.departures.leaves(admission.position).0);
     }
 
     fn choose(&mut self, overflow: Overflow<'_>, victims: &mut Vec<Slot>) {
@@ -145,11 +141,15 @@ impl Policy for Scheduled {
         self.leaves.remove(slots);
     }
 
+    fn slots(&self) -> Option<usize> {
+        Some(self.leaves.len())
+    }
+
     fn slot_bytes(&self) -> usize {
         size_of::<u32>()
     }
 
     fn fixed_bytes(&self) -> usize {
-        self.schedule.leaves.len() * size_of::<Position>()
+        self.departures.leaves.len() * size_of::<Position>()
     }
 }

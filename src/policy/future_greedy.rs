@@ -9,8 +9,18 @@
 //! *Cost.* 20 bytes per position; the stream is read twice before the replay, one pass over the
 //! kept set per eviction.
 
-use super::future::{Evictions, Future, Planner, Schedule};
+use super::entry::{Make, PolicyEntry};
+use super::future::{Departures, Evictions, Future, Planner};
 use crate::position::Position;
+
+pub(super) const ENTRY: PolicyEntry = PolicyEntry::new(
+    "future-greedy",
+    "heuristic: knows the future, and evicts what will receive the least",
+    Make::Future {
+        plan: |evictions| Box::new(FutureGreedy::new(evictions)),
+        bytes: |positions, _| FutureGreedy::bytes(positions),
+    },
+);
 
 /// Plans by the smallest remaining sum.
 pub struct FutureGreedy {
@@ -18,13 +28,13 @@ pub struct FutureGreedy {
     gone: usize,
     kept: Vec<Position>,
     admitted: u32,
-    schedule: Schedule,
+    departures: Departures,
 }
 
 impl FutureGreedy {
     /// A planner of these evictions.
     pub fn new(evictions: Evictions) -> FutureGreedy {
-        FutureGreedy { evictions, gone: 0, kept: Vec::new(), admitted: 0, schedule: Schedule::default() }
+        FutureGreedy { evictions, gone: 0, kept: Vec::new(), admitted: 0, departures: Departures::default() }
     }
 
     /// Bytes needed for a stream over so many positions.
@@ -35,7 +45,7 @@ impl FutureGreedy {
     fn evict(&mut self, future: &Future) {
         let least = (0..self.kept.len()).min_by_key(|slot| future.to_come(self.kept[*slot]));
         if let Some(slot) = least {
-            self.schedule.set(self.kept.remove(slot), future.step());
+            self.departures.set(self.kept.remove(slot), future.step());
         }
     }
 }
@@ -50,7 +60,7 @@ impl Planner for FutureGreedy {
         self.gone = due.max(self.gone);
     }
 
-    fn schedule(self: Box<Self>) -> Schedule {
-        self.schedule
+    fn departures(self: Box<Self>) -> Departures {
+        self.departures
     }
 }

@@ -10,47 +10,36 @@
 //! *Parameters.* `recent-window` (32).
 //! *Cost.* One f64 per slot; one addition per slot and step, one pass per eviction.
 
-use super::{Overflow, Policy, View, choose_lowest};
+use super::entry::{Make, PolicyEntry};
+use super::lowest_score::{ScoreRule, lowest_score};
+use super::parameter::{RECENT_WINDOW, Value};
+use super::{Admission, Observation};
 use crate::kernels;
-use crate::position::{Position, Slot};
-use crate::slots::SlotVec;
 
-/// Evicts the lowest accumulated attention outside the recent window.
-pub struct H2o {
-    recent_window: usize,
-    scores: SlotVec<f64>,
-}
+pub(super) const ENTRY: PolicyEntry = PolicyEntry::new(
+    "h2o",
+    "keeps the most accumulated attention, and the newest",
+    Make::Policy(|setting| lowest_score(H2o, setting.values.count(&RECENT_WINDOW), setting.budget)),
+)
+.paper("Zhang et al.: H2O, NeurIPS 2023, arXiv 2306.14048")
+.parameters(&[(&RECENT_WINDOW, Value::Count(32))])
+.probe("scoreOf");
 
-impl H2o {
-    /// A policy for a cache of about `budget` slots.
-    pub fn new(recent_window: usize, budget: usize) -> H2o {
-        H2o { recent_window, scores: SlotVec::with_capacity(budget) }
-    }
-}
+/// Scores by accumulated attention.
+struct H2o;
 
-impl Policy for H2o {
-    fn admit(&mut self, _position: Position) {
-        self.scores.push(0.0);
-    }
+impl ScoreRule for H2o {
+    type Score = f64;
 
-    fn observe(&mut self, view: View<'_>) {
-        kernels::accumulate(&mut self.scores, view.weights);
+    fn admitted(&self, _admission: Admission<'_>) -> f64 {
+        0.0
     }
 
-    fn choose(&mut self, overflow: Overflow<'_>, victims: &mut Vec<Slot>) {
-        let candidates = self.scores.len().saturating_sub(self.recent_window);
-        choose_lowest(&self.scores, candidates, overflow, victims);
+    fn observe(&self, scores: &mut [f64], seen: Observation<'_>) {
+        kernels::accumulate(scores, seen.weights);
     }
 
-    fn forget(&mut self, slots: &[Slot]) {
-        self.scores.remove(slots);
-    }
-
-    fn figure(&self, slot: Slot) -> Option<f64> {
-        Some(self.scores[slot.0])
-    }
-
-    fn slot_bytes(&self) -> usize {
-        size_of::<f64>()
+    fn probe(&self, score: f64) -> Option<f64> {
+        Some(score)
     }
 }

@@ -2,17 +2,23 @@
 //!
 //! A policy never learns its score, other lanes, the file or the future. The engine owns the kept
 //! set: it gathers the weights that a policy sees, asks for victims when the budget is exceeded,
-//! checks the answer and tells the policy which slots left. [`table::POLICIES`] lists them all.
+//! checks the answer and tells the policy which slots left. Each policy is one file with its
+//! [entry]; [`table::POLICIES`] lists them all.
 
 mod assignment;
+mod calls;
 mod choose;
 pub mod coupled;
 pub mod cross_layer;
 pub mod decay;
+pub mod entry;
+pub mod full;
 pub mod future;
 pub mod future_greedy;
 pub mod h2o;
 mod history;
+pub mod lowest_score;
+pub mod lru;
 pub mod optimal;
 pub mod oracle;
 pub mod parameter;
@@ -23,40 +29,15 @@ pub mod scissorhands_paper;
 pub mod share;
 pub mod sliding_window;
 pub mod snapkv;
+pub mod spec;
 pub mod streaming_llm;
 pub mod table;
 pub mod tova;
 
+pub use calls::{Admission, BoundRow, HeadRows, Observation, Overflow};
 pub use choose::{choose_lowest, choose_oldest};
 
-use crate::position::{Position, Slot};
-
-/// A row restricted to the kept positions, ascending, not renormalised unless the run asks for it.
-#[derive(Clone, Copy, Debug)]
-pub struct View<'a> {
-    /// The kept positions.
-    pub positions: &'a [Position],
-    /// One weight for each kept position.
-    pub weights: &'a [f32],
-    /// Number of weights in the whole row.
-    pub row_len: usize,
-}
-
-impl View<'_> {
-    /// The even share of this view: 1 / number of kept positions.
-    pub fn share(&self) -> f64 {
-        1.0 / self.weights.len() as f64
-    }
-}
-
-/// A kept set that has outgrown its budget.
-#[derive(Clone, Copy, Debug)]
-pub struct Overflow<'a> {
-    /// The kept positions, ascending; a slot is an index into them.
-    pub kept: &'a [Position],
-    /// How many have to go, at least 1.
-    pub excess: usize,
-}
+use crate::position::Slot;
 
 /// Decides which positions go. One value serves one cache and holds one entry per slot.
 ///
@@ -64,18 +45,15 @@ pub struct Overflow<'a> {
 /// [`replay`](crate::replay)); slots are numbered as in the kept set at the time of the call.
 pub trait Policy: Send {
     /// A position enters as the newest slot.
-    fn admit(&mut self, position: Position) {
-        let _ = position;
+    fn admit(&mut self, admission: Admission<'_>) {
+        let _ = admission;
     }
 
-    /// Whether [`Policy::observe`] looks at weights; false saves the time to gather them.
-    fn looks_at_weights(&self) -> bool {
-        true
-    }
-
-    /// A row was seen. Not called for steps without information.
-    fn observe(&mut self, view: View<'_>) {
-        let _ = view;
+    /// A step's rows were seen. Called only where the [entry](entry::PolicyEntry::needs) needs the
+    /// weights of kept positions or the rows of query heads; not called for steps without
+    /// information.
+    fn observe(&mut self, seen: Observation<'_>) {
+        let _ = seen;
     }
 
     /// Appends the slots that must go to `victims`: ascending, distinct, at least
@@ -87,8 +65,14 @@ pub trait Policy: Send {
         let _ = slots;
     }
 
-    /// The figure by which a slot is judged, for inspection; `None` where there is none (yet).
-    fn figure(&self, slot: Slot) -> Option<f64> {
+    /// Number of slots that state is held for, where there is state for each: the engine checks that
+    /// it is the number of positions held.
+    fn slots(&self) -> Option<usize> {
+        None
+    }
+
+    /// The value by which a slot is judged, for inspection; `None` where there is none (yet).
+    fn probe(&self, slot: Slot) -> Option<f64> {
         let _ = slot;
         None
     }
@@ -108,6 +92,6 @@ pub trait Policy: Send {
 ///
 /// Bounds that know the future are [planners](future::Planner).
 pub trait Bound: Send {
-    /// The mass retained of this row by the best choice of `held` positions.
-    fn retained(&mut self, row: &[f32], held: usize) -> f64;
+    /// The mass retained of a row by the best choice of as many positions as may be held.
+    fn retained(&mut self, row: BoundRow<'_>) -> f64;
 }

@@ -31,8 +31,15 @@
 //! positions; time between quadratic and cubic. The stream is read twice before the replay.
 
 use super::assignment::{LINE_BYTES, assign};
-use super::future::{Evictions, Future, Planner, Schedule};
+use super::entry::{Make, PolicyEntry};
+use super::future::{Departures, Evictions, Future, Planner};
 use crate::position::Position;
+
+pub(super) const ENTRY: PolicyEntry = PolicyEntry::new(
+    "optimal",
+    "bound: knows the future, and never takes back what it evicted",
+    Make::Future { plan: |evictions| Box::new(Optimal::new(evictions)), bytes: Optimal::bytes },
+);
 
 /// Bytes for each position that do not depend on the evictions.
 const POSITION_BYTES: u128 = 128;
@@ -72,12 +79,12 @@ impl Planner for Optimal {
         self.costs.push((0..=step.0).map(|position| future.to_come(Position(position)).as_f64()).collect());
     }
 
-    fn schedule(self: Box<Self>) -> Schedule {
+    fn departures(self: Box<Self>) -> Departures {
         let lines: Vec<&[f64]> = self.events.iter().map(|(_, index)| &self.costs[*index][..]).collect();
-        let mut schedule = Schedule::default();
+        let mut departures = Departures::default();
         for (position, (step, _)) in assign(&lines).into_iter().zip(&self.events) {
-            schedule.set(Position(position as u32), *step);
+            departures.set(Position(position as u32), *step);
         }
-        schedule
+        departures
     }
 }

@@ -7,8 +7,15 @@
 //! more where rows include the token itself.
 //! *Cost.* One selection over the row and step, linear in the row's length.
 
-use super::Bound;
+use super::entry::{Make, PolicyEntry};
+use super::{Bound, BoundRow};
 use crate::kernels;
+
+pub(super) const ENTRY: PolicyEntry = PolicyEntry::new(
+    "oracle",
+    "bound: the heaviest weights of each row, chosen anew every time",
+    Make::Bound(|_| Box::new(Oracle)),
+);
 
 /// Keeps the heaviest weights of each row.
 pub struct Oracle;
@@ -16,7 +23,7 @@ pub struct Oracle;
 impl Bound for Oracle {
     /// Weights above the smallest that is held are added; what is left of the count holds that
     /// smallest weight.
-    fn retained(&mut self, row: &[f32], held: usize) -> f64 {
+    fn retained(&mut self, BoundRow { weights: row, held, .. }: BoundRow<'_>) -> f64 {
         if held >= row.len() {
             return kernels::sum(row);
         }

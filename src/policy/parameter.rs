@@ -83,7 +83,7 @@ impl Parameter {
 }
 
 fn parse_count(text: &str, least: usize, odd: bool) -> Result<Value, String> {
-    let count: usize = text.parse().map_err(|_| format!("{text:?} is no whole number"))?;
+    let count: usize = text.parse().map_err(|_| format!("{text:?} is not a whole number"))?;
     if count < least {
         return Err(format!("{count} is too small, at least {least} is needed"));
     }
@@ -94,7 +94,7 @@ fn parse_count(text: &str, least: usize, odd: bool) -> Result<Value, String> {
 }
 
 fn parse_real(text: &str, least: f64, most: f64) -> Result<Value, String> {
-    let real: f64 = text.parse().map_err(|_| format!("{text:?} is no number"))?;
+    let real: f64 = text.parse().map_err(|_| format!("{text:?} is not a number"))?;
     if !(least..=most).contains(&real) {
         return Err(format!("{text} is out of range, {least} to {most} is possible"));
     }
@@ -214,6 +214,15 @@ pub const THRESHOLD: Parameter = Parameter {
     kind: Kind::Word(&["sequence", "kept"]),
 };
 
+/// How much attention touches a position.
+pub const TOUCH: Parameter = Parameter {
+    name: "touch",
+    column: "touch",
+    vector_key: "touch",
+    summary: "a weight above this many even shares of the kept positions touches",
+    kind: Kind::Real { least: 0.0, most: 1e6 },
+};
+
 /// How much the layer before counts.
 pub const ALPHA: Parameter = Parameter {
     name: "alpha",
@@ -238,6 +247,7 @@ pub const PARAMETERS: &[&Parameter] = &[
     &COUNT,
     &THRESHOLD,
     &ALPHA,
+    &TOUCH,
 ];
 
 /// The values of one lane's parameters, in the policy's own order.

@@ -4,46 +4,39 @@
 //! *Paper.* Cai et al.: PyramidKV: Dynamic KV Cache Compression based on Pyramidal Information
 //! Funneling, 2024, arXiv 2406.02069.
 //! *How this differs from the paper.* As snapkv, cut at every step instead of once after the
-//! prompt; the shape is set by one ratio instead of by a top-layer budget.
-//! *Parameters.* snapkv's and `pyramid-ratio` (4).
+//! prompt; the shape is set by one ratio instead of by a top-layer budget. Budgets of layers are
+//! rounded down, as published, and never below the recent window and one.
+//! *Parameters.* snapkv's and `pyramid-ratio` (4). It is snapkv with `--layer-budget
+//! pyramid:4:down`.
 //! *Cost.* As snapkv.
 
-/// Where a cache stands among the layers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct LayerPlace {
-    /// The layer's number, from 0.
-    pub index: usize,
-    /// Number of layers.
-    pub count: usize,
+use super::entry::{Make, PolicyEntry, Setting};
+use super::parameter::{OBS_WINDOW, POOL_KERNEL, PYRAMID_RATIO, RECENT_WINDOW, Value, Values};
+use super::snapkv;
+use crate::budgets::{CacheBudgets, Rounding, parse_ratio};
+use crate::decimal::Decimal;
+
+pub(super) const ENTRY: PolicyEntry = PolicyEntry::new(
+    "pyramidkv",
+    "snapkv with more budget for early layers than for late ones",
+    Make::Policy(snapkv::make),
+)
+.paper("Cai et al.: PyramidKV, 2024, arXiv 2406.02069")
+.parameters(&[
+    (&RECENT_WINDOW, Value::Count(32)),
+    (&OBS_WINDOW, Value::Count(16)),
+    (&POOL_KERNEL, Value::Count(7)),
+    (&PYRAMID_RATIO, Value::Real(4.0)),
+])
+.check(is_possible)
+.deals(|values| CacheBudgets::pyramid(ratio(values).expect("checked before"), Rounding::Down))
+.probe("windowScoreOf");
+
+fn is_possible(setting: &Setting) -> Result<(), String> {
+    snapkv::ring_is_possible(setting)?;
+    ratio(&setting.values).map(drop).map_err(|problem| format!("{}: {problem}", PYRAMID_RATIO.name))
 }
 
-impl LayerPlace {
-    /// The place of a cache that is alone.
-    pub const ONLY: LayerPlace = LayerPlace { index: 0, count: 1 };
-}
-
-/// The budget of a layer: linear from first to last, `ratio` times more for the first, `budget` on
-/// average, rounded down, at least one more than the recent window.
-pub fn layer_budget(budget: usize, place: LayerPlace, ratio: f64, recent_window: usize) -> usize {
-    if place.count <= 1 {
-        return budget;
-    }
-    let [budget, last, index] = [budget, place.count - 1, place.index].map(|count| count as f64);
-    let share = 2.0 * budget * (ratio * last - index * (ratio - 1.0)) / ((ratio + 1.0) * last);
-    (share as usize).max(recent_window + 1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shares_are_those_of_integer_arithmetic_for_whole_ratios() {
-        for (budget, ratio, count, index) in
-            (1..300).flat_map(|b| (1..9).flat_map(move |r| (2..9).flat_map(move |l| (0..l).map(move |k| (b, r, l, k)))))
-        {
-            let exact = 2 * budget * (ratio * (count - 1) - index * (ratio - 1)) / ((ratio + 1) * (count - 1));
-            assert_eq!(layer_budget(budget, LayerPlace { index, count }, ratio as f64, 0), exact.max(1));
-        }
-    }
+fn ratio(values: &Values) -> Result<Decimal, String> {
+    parse_ratio(&values.real(&PYRAMID_RATIO).to_string())
 }

@@ -10,47 +10,36 @@
 //! *Parameters.* `recent-window` (32).
 //! *Cost.* One u32 per slot; one comparison per slot and step, one pass per eviction.
 
-use super::{Overflow, Policy, View, choose_lowest};
+use super::entry::{Make, PolicyEntry};
+use super::lowest_score::{ScoreRule, lowest_score};
+use super::parameter::{RECENT_WINDOW, Value};
+use super::{Admission, Observation};
 use crate::kernels::{self, f32_not_above};
-use crate::position::{Position, Slot};
-use crate::slots::SlotVec;
 
-/// Evicts the fewest votes outside the recent window.
-pub struct Scissorhands {
-    recent_window: usize,
-    votes: SlotVec<u32>,
-}
+pub(super) const ENTRY: PolicyEntry = PolicyEntry::new(
+    "scissorhands",
+    "keeps what most often got more than 1 / kept positions, and the newest",
+    Make::Policy(|setting| lowest_score(Scissorhands, setting.values.count(&RECENT_WINDOW), setting.budget)),
+)
+.paper("Liu et al.: Scissorhands, NeurIPS 2023, arXiv 2305.17118")
+.parameters(&[(&RECENT_WINDOW, Value::Count(32))])
+.probe("votesOf");
 
-impl Scissorhands {
-    /// A policy for a cache of about `budget` slots.
-    pub fn new(recent_window: usize, budget: usize) -> Scissorhands {
-        Scissorhands { recent_window, votes: SlotVec::with_capacity(budget) }
-    }
-}
+/// Scores by votes.
+struct Scissorhands;
 
-impl Policy for Scissorhands {
-    fn admit(&mut self, _position: Position) {
-        self.votes.push(0);
-    }
+impl ScoreRule for Scissorhands {
+    type Score = u32;
 
-    fn observe(&mut self, view: View<'_>) {
-        kernels::count_above(&mut self.votes, view.weights, f32_not_above(view.share()));
+    fn admitted(&self, _admission: Admission<'_>) -> u32 {
+        0
     }
 
-    fn choose(&mut self, overflow: Overflow<'_>, victims: &mut Vec<Slot>) {
-        let candidates = self.votes.len().saturating_sub(self.recent_window);
-        choose_lowest(&self.votes, candidates, overflow, victims);
+    fn observe(&self, votes: &mut [u32], seen: Observation<'_>) {
+        kernels::count_above(votes, seen.weights, f32_not_above(seen.even_share()));
     }
 
-    fn forget(&mut self, slots: &[Slot]) {
-        self.votes.remove(slots);
-    }
-
-    fn figure(&self, slot: Slot) -> Option<f64> {
-        Some(f64::from(self.votes[slot.0]))
-    }
-
-    fn slot_bytes(&self) -> usize {
-        size_of::<u32>()
+    fn probe(&self, votes: u32) -> Option<f64> {
+        Some(f64::from(votes))
     }
 }

@@ -13,16 +13,45 @@
 //! the position. The drop amount is a share of the budget here, the paper gives half of it; the
 //! threshold is 1 / row length (`sequence`) as in the paper, or 1 / kept positions (`kept`). Rows
 //! come from the full cache, as everywhere in this crate. Budgets of layers are the replay's affair
-//! (`LayerBudgets`).
+//! (`CacheBudgets`).
 //! *Parameters.* `history-window` (400 observed rows), `recent-window` (10), `drop` (50%), `count`
 //! (low), `threshold` (sequence).
 //! *Cost.* One bit per slot and row of the window, and 12 bytes per slot; one bit exchanged per slot
 //! and step, one sort per drop.
 
+use super::entry::{Make, PolicyEntry, Setting};
 use super::history::History;
-use super::{Overflow, Policy, View, choose_lowest};
+use super::parameter::{COUNT, DROP, HISTORY_WINDOW, RECENT_WINDOW, THRESHOLD, Value};
+use super::share::Share;
+use super::{Admission, Observation, Overflow, Policy, choose_lowest};
 use crate::kernels::f32_not_above;
-use crate::position::{Position, Slot};
+use crate::position::Slot;
+
+pub(super) const ENTRY: PolicyEntry = PolicyEntry::new(
+    "scissorhands-paper",
+    "drops many at once: what was low most often in a window of history",
+    Make::Policy(make),
+)
+.paper("Liu et al.: Scissorhands, NeurIPS 2023, arXiv 2305.17118")
+.parameters(&[
+    (&HISTORY_WINDOW, Value::Count(400)),
+    (&RECENT_WINDOW, Value::Count(10)),
+    (&DROP, Value::Share(Share::percent(50))),
+    (&COUNT, Value::Word("low")),
+    (&THRESHOLD, Value::Word("sequence")),
+])
+.probe("votesOf");
+
+fn make(Setting { budget, values, .. }: &Setting) -> Box<dyn Policy> {
+    let setting = PaperSetting {
+        history_window: values.count(&HISTORY_WINDOW),
+        recent_window: values.count(&RECENT_WINDOW),
+        drop: values.count_of(&DROP, *budget),
+        count: Count::from_word(values.word(&COUNT)).expect("the parameter admits known words only"),
+        threshold: Threshold::from_word(values.word(&THRESHOLD)).expect("the parameter admits known words only"),
+    };
+    Box::new(ScissorhandsPaper::new(setting, *budget))
+}
 
 /// What is counted over the history window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,10 +95,10 @@ impl Threshold {
         }
     }
 
-    fn of(self, view: View<'_>) -> f64 {
+    fn of(self, seen: Observation<'_>) -> f64 {
         match self {
-            Threshold::Sequence => 1.0 / view.row_len as f64,
-            Threshold::Kept => view.share(),
+            Threshold::Sequence => 1.0 / seen.row_len as f64,
+            Threshold::Kept => seen.even_share(),
         }
     }
 }
@@ -119,12 +148,12 @@ impl ScissorhandsPaper {
 }
 
 impl Policy for ScissorhandsPaper {
-    fn admit(&mut self, _position: Position) {
+    fn admit(&mut self, _admission: Admission<'_>) {
         self.history.admit();
     }
 
-    fn observe(&mut self, view: View<'_>) {
-        self.history.record(view.weights, f32_not_above(self.setting.threshold.of(view)));
+    fn observe(&mut self, seen: Observation<'_>) {
+        self.history.record(seen.weights, f32_not_above(self.setting.threshold.of(seen)));
     }
 
     fn choose(&mut self, overflow: Overflow<'_>, victims: &mut Vec<Slot>) {
@@ -141,8 +170,12 @@ impl Policy for ScissorhandsPaper {
         self.history.forget(slots);
     }
 
+    fn slots(&self) -> Option<usize> {
+        Some(self.history.len())
+    }
+
     /// Rows of the history window in which the slot was high where highs are counted, low else.
-    fn figure(&self, slot: Slot) -> Option<f64> {
+    fn probe(&self, slot: Slot) -> Option<f64> {
         Some(match self.setting.count {
             Count::High => self.highs(slot),
             Count::Low | Count::Fraction => f64::from(self.history.lows(slot)),

@@ -7,29 +7,21 @@
 //! *Parameters.* None but the budget, which is the window.
 //! *Cost.* No state; constant time per step besides the removal.
 
+use super::entry::{Make, PolicyEntry};
 use super::{Overflow, Policy, choose_oldest};
+use crate::needs::Needs;
 use crate::position::Slot;
+
+pub(super) const ENTRY: PolicyEntry =
+    PolicyEntry::new("sliding-window", "keeps the newest positions", Make::Policy(|_| Box::new(SlidingWindow)))
+        .paper("Beltagy, Peters, Cohan: Longformer, 2020, arXiv 2004.05150")
+        .needs(Needs::NOTHING);
 
 /// Evicts the oldest.
 pub struct SlidingWindow;
 
 impl Policy for SlidingWindow {
-    fn looks_at_weights(&self) -> bool {
-        false
-    }
-
     fn choose(&mut self, overflow: Overflow<'_>, victims: &mut Vec<Slot>) {
         choose_oldest(0, overflow, victims);
     }
-}
-
-/// `full`: never evicts. It has no budget; the engine never asks it for victims.
-pub struct Full;
-
-impl Policy for Full {
-    fn looks_at_weights(&self) -> bool {
-        false
-    }
-
-    fn choose(&mut self, _overflow: Overflow<'_>, _victims: &mut Vec<Slot>) {}
 }

@@ -11,10 +11,34 @@
 //! *Cost.* `obs-window` f32 and one f64 per slot; one or two additions per slot and step where all
 //! weights are 0 or at least 2^-24, `obs-window` additions elsewhere, a few passes to pool.
 
-use super::{Overflow, Policy, View, choose_lowest};
+use super::entry::{Make, PolicyEntry, Setting, must_not_exceed};
+use super::parameter::{OBS_WINDOW, POOL_KERNEL, RECENT_WINDOW, Value};
+use super::{Admission, Observation, Overflow, Policy, choose_lowest};
 use crate::kernels;
-use crate::position::{Position, Slot};
+use crate::position::Slot;
 use crate::slots::SlotVec;
+
+pub(super) const ENTRY: PolicyEntry = PolicyEntry::new(
+    "snapkv",
+    "keeps what the last rows attend to, with its neighbours, and the newest",
+    Make::Policy(make),
+)
+.paper("Li et al.: SnapKV, NeurIPS 2024, arXiv 2404.14469")
+.parameters(&[(&RECENT_WINDOW, Value::Count(32)), (&OBS_WINDOW, Value::Count(16)), (&POOL_KERNEL, Value::Count(7))])
+.check(ring_is_possible)
+.probe("windowScoreOf");
+
+/// Each slot has a ring of this length at most: 16 KiB.
+const MOST_OBSERVED: usize = 4096;
+
+pub(super) fn ring_is_possible(setting: &Setting) -> Result<(), String> {
+    must_not_exceed(setting, &OBS_WINDOW, MOST_OBSERVED)
+}
+
+pub(super) fn make(Setting { budget, values, .. }: &Setting) -> Box<dyn Policy> {
+    let count = |parameter| values.count(parameter);
+    Box::new(SnapKv::new(count(&RECENT_WINDOW), count(&OBS_WINDOW), count(&POOL_KERNEL), *budget))
+}
 
 /// Longest ring whose sums can be exact in f64: 32 multiples of 2^-47 below 2.
 const MOST_EXACT: usize = 32;
@@ -51,17 +75,17 @@ impl SnapKv {
 }
 
 impl Policy for SnapKv {
-    fn admit(&mut self, _position: Position) {
+    fn admit(&mut self, _admission: Admission<'_>) {
         self.rings.iter_mut().for_each(|ring| ring.push(0.0));
         self.sums.push(0.0);
     }
 
-    fn observe(&mut self, view: View<'_>) {
-        let exact = self.rings.len() <= MOST_EXACT && kernels::add_exactly(view.weights);
+    fn observe(&mut self, seen: Observation<'_>) {
+        let exact = self.rings.len() <= MOST_EXACT && kernels::add_exactly(seen.weights);
         if exact && self.inexact == 0 {
-            kernels::replace(&mut self.sums, &mut self.rings[self.next], view.weights);
+            kernels::replace(&mut self.sums, &mut self.rings[self.next], seen.weights);
         } else {
-            self.rings[self.next].copy_from_slice(view.weights);
+            self.rings[self.next].copy_from_slice(seen.weights);
             kernels::add_rows(&self.rings, &mut self.sums);
             self.inexact = if exact { self.inexact - 1 } else { self.rings.len() };
         }
@@ -79,8 +103,12 @@ impl Policy for SnapKv {
         self.sums.remove(slots);
     }
 
+    fn slots(&self) -> Option<usize> {
+        Some(self.sums.len())
+    }
+
     /// The sum of a slot's ring, before pooling.
-    fn figure(&self, slot: Slot) -> Option<f64> {
+    fn probe(&self, slot: Slot) -> Option<f64> {
         Some(self.sums[slot.0])
     }
 

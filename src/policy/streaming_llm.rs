@@ -9,8 +9,20 @@
 //! *Parameters.* `sinks` (4).
 //! *Cost.* No state; constant time per step besides the removal.
 
+use super::entry::{Make, PolicyEntry};
+use super::parameter::{SINKS, Value};
 use super::{Overflow, Policy, choose_oldest};
+use crate::needs::Needs;
 use crate::position::Slot;
+
+pub(super) const ENTRY: PolicyEntry = PolicyEntry::new(
+    "streaming-llm",
+    "keeps the first positions and the newest",
+    Make::Policy(|setting| Box::new(StreamingLlm::new(setting.values.count(&SINKS)))),
+)
+.paper("Xiao et al.: StreamingLLM, ICLR 2024, arXiv 2309.17453")
+.parameters(&[(&SINKS, Value::Count(4))])
+.needs(Needs::NOTHING);
 
 /// Evicts the oldest position that is no sink.
 pub struct StreamingLlm {
@@ -25,10 +37,6 @@ impl StreamingLlm {
 }
 
 impl Policy for StreamingLlm {
-    fn looks_at_weights(&self) -> bool {
-        false
-    }
-
     fn choose(&mut self, overflow: Overflow<'_>, victims: &mut Vec<Slot>) {
         choose_oldest(sink_slots(overflow, self.sinks), overflow, victims);
     }

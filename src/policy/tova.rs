@@ -8,48 +8,36 @@
 //! *Parameters.* None: it has no recent window, recency is in the signal.
 //! *Cost.* One f32 per slot; one copy per slot and step, one pass per eviction.
 
-use super::{Overflow, Policy, View, choose_lowest};
-use crate::position::{Position, Slot};
-use crate::slots::SlotVec;
+use super::entry::{Make, PolicyEntry};
+use super::lowest_score::{ScoreRule, lowest_score};
+use super::{Admission, Observation};
+
+pub(super) const ENTRY: PolicyEntry = PolicyEntry::new(
+    "tova",
+    "keeps what the newest token attends to",
+    Make::Policy(|setting| lowest_score(Tova, 0, setting.budget)),
+)
+.paper("Oren et al.: Transformers are Multi-State RNNs, EMNLP 2024, arXiv 2401.06104")
+.probe("lastAttentionOf");
 
 /// Ranks above every weight: rows hold finite weights only.
 const UNOBSERVED: f32 = f32::INFINITY;
 
-/// Evicts the lowest weight in the last row seen.
-pub struct Tova {
-    last: SlotVec<f32>,
-}
+/// Scores by the last weight seen.
+struct Tova;
 
-impl Tova {
-    /// A policy for a cache of about `budget` slots.
-    pub fn new(budget: usize) -> Tova {
-        Tova { last: SlotVec::with_capacity(budget) }
-    }
-}
+impl ScoreRule for Tova {
+    type Score = f32;
 
-impl Policy for Tova {
-    fn admit(&mut self, _position: Position) {
-        self.last.push(UNOBSERVED);
+    fn admitted(&self, _admission: Admission<'_>) -> f32 {
+        UNOBSERVED
     }
 
-    fn observe(&mut self, view: View<'_>) {
-        self.last.copy_from_slice(view.weights);
+    fn observe(&self, last: &mut [f32], seen: Observation<'_>) {
+        last.copy_from_slice(seen.weights);
     }
 
-    fn choose(&mut self, overflow: Overflow<'_>, victims: &mut Vec<Slot>) {
-        choose_lowest(&self.last, self.last.len(), overflow, victims);
-    }
-
-    fn forget(&mut self, slots: &[Slot]) {
-        self.last.remove(slots);
-    }
-
-    fn figure(&self, slot: Slot) -> Option<f64> {
-        let weight = self.last[slot.0];
-        (weight != UNOBSERVED).then_some(f64::from(weight))
-    }
-
-    fn slot_bytes(&self) -> usize {
-        size_of::<f32>()
+    fn probe(&self, last: f32) -> Option<f64> {
+        (last != UNOBSERVED).then_some(f64::from(last))
     }
 }

@@ -4,7 +4,7 @@
 //! error that stops the run.
 
 use crate::error::{Error, Result};
-use crate::policy::{Overflow, Policy, View};
+use crate::policy::{Admission, HeadRows, Observation, Overflow, Policy};
 use crate::position::{Position, Slot};
 use crate::slots::SlotVec;
 
@@ -39,14 +39,19 @@ impl Cache {
     pub fn admit(&mut self, position: Position) {
         debug_assert!(self.kept.last().is_none_or(|newest| *newest < position));
         self.kept.push(position);
-        self.policy.admit(position);
+        self.policy.admit(Admission::of(position));
         self.most_held = self.most_held.max(self.kept.len());
+        debug_assert_eq!(self.state_problem(), None, "{} after admitting {position}", self.name);
     }
 
-    /// Shows the policy the weights of the kept positions, out of a row of `row_len`.
+    /// Shows the policy a step's rows of `row_len` weights: the weights of the kept positions, and,
+    /// where it needs them, those of each query head, back to back.
     #[inline]
-    pub fn observe(&mut self, weights: &[f32], row_len: usize) {
-        self.policy.observe(View { positions: &self.kept, weights, row_len });
+    pub fn observe(&mut self, step: Position, row_len: usize, weights: &[f32], heads: Option<&[f32]>) {
+        let seen = Observation::new(step, &self.kept, weights, row_len);
+        let heads = heads.map(|heads| HeadRows::new(heads, self.kept.len()));
+        self.policy.observe(Observation { heads, ..seen });
+        debug_assert_eq!(self.state_problem(), None, "{} after observing row {step}", self.name);
     }
 
     /// Lets positions below `first` go without asking the policy, and returns how many went.
@@ -64,11 +69,14 @@ impl Cache {
     /// where it is given.
     ///
     /// # Errors
-    /// When the policy names slots out of order, twice, not held, or too few.
+    /// When the policy names slots out of order, twice, not held, or too few, or has lost count of them.
     pub fn shrink(&mut self, budget: usize, step: Position, victims: Option<&mut Vec<Position>>) -> Result<usize> {
         let excess = self.kept.len().saturating_sub(budget);
         if excess == 0 {
             return Ok(0);
+        }
+        if let Some(problem) = self.state_problem() {
+            return Err(Error::Contract { policy: self.name.to_owned(), step: step.0, problem });
         }
         self.victims.clear();
         self.policy.choose(Overflow { kept: &self.kept, excess }, &mut self.victims);
@@ -90,6 +98,14 @@ impl Cache {
     fn remove(&mut self) {
         self.kept.remove(&self.victims);
         self.policy.forget(&self.victims);
+        debug_assert_eq!(self.state_problem(), None, "{} after {} slots left", self.name, self.victims.len());
+    }
+
+    /// What is wrong about the policy's state per slot: it must have the length of the kept set.
+    #[inline]
+    fn state_problem(&self) -> Option<String> {
+        let (slots, held) = (self.policy.slots()?, self.kept.len());
+        (slots != held).then(|| format!("holds state for {slots} slots, {held} are held"))
     }
 
     #[inline]

@@ -6,29 +6,37 @@
 //! admits, measures, observes, evicts, so that a row is measured with one more position held than
 //! the budget. A step without information is neither measured nor observed.
 
-mod block;
 mod bound_lane;
 mod cache;
-mod coupled;
-mod facts;
-mod group;
+mod cache_lanes;
+mod cohort;
+mod context;
+mod coupled_handle;
+mod feed;
 mod lane;
-mod layer_budgets;
+mod lane_meters;
+mod lane_plan;
+mod lane_site;
+mod observer;
+mod options;
 mod parallel;
 mod plan;
 mod planning;
 mod policy_lane;
+mod row_facts;
+mod row_watch;
 mod run;
-mod tally;
-mod team;
+mod schedule;
+mod step_batch;
+mod view;
 
-pub use block::ExcessMass;
+pub use crate::meter::Tally;
 pub use cache::Cache;
-pub use lane::{StepMeasure, StepRecord};
-pub use layer_budgets::{LayerBudget, LayerBudgets};
-pub use plan::{CachePlan, LanePlan, caches_of, share_caches, shared_caches_of};
+pub use context::Outcome;
+pub use lane_plan::LanePlan;
+pub use observer::{NoObserver, Observer, Stage, StepRecord};
+pub use options::{BadRows, DEFAULT_HEAVY_HITTERS, DEFAULT_MAX_MEMORY, Options, ViewKind};
+pub use plan::{CachePlan, caches_of, share_caches, shared_caches_of};
 pub use planning::planning_bytes;
-pub use run::{
-    BadRows, DEFAULT_HEAVY_HITTERS, DEFAULT_MAX_MEMORY, NoObserver, Observer, Options, Outcome, Stage, ViewKind, replay,
-};
-pub use tally::Tally;
+pub use row_watch::ExcessMass;
+pub use run::replay;

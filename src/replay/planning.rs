@@ -1,12 +1,15 @@
 //! Plans ahead of the replay what the bounds that know the future evict, and when.
 
-use super::block::{Feeds, Inspector, StepBlock};
+use super::feed::Feeds;
+use super::lane_plan::LanePlan;
+use super::options::Options;
 use super::parallel::in_parallel;
-use super::plan::{CachePlan, LanePlan};
-use super::run::Options;
+use super::plan::CachePlan;
+use super::row_watch::RowWatch;
+use super::step_batch::StepBatch;
 use crate::error::{Error, Result};
-use crate::policy::future::{Evictions, Future, Schedule};
-use crate::policy::table::Make;
+use crate::policy::entry::Make;
+use crate::policy::future::{Departures, Evictions, Future};
 use crate::position::Position;
 use crate::trace::Source;
 
@@ -14,19 +17,19 @@ use crate::trace::Source;
 type Task = (usize, usize);
 
 /// The plans of a run, one for each cache and lane that knows the future.
-pub(super) struct Schedules {
+pub(super) struct Planned {
     lanes: usize,
-    of: Vec<Option<Schedule>>,
+    of: Vec<Option<Departures>>,
 }
 
-impl Schedules {
+impl Planned {
     /// The plan for a lane on a cache; `None` where the lane does not know the future.
-    pub(super) fn get(&self, (cache, lane): Task) -> Option<&Schedule> {
+    pub(super) fn get(&self, (cache, lane): Task) -> Option<&Departures> {
         self.of[cache * self.lanes + lane].as_ref()
     }
 
-    fn set(&mut self, (cache, lane): Task, schedule: Schedule) {
-        self.of[cache * self.lanes + lane] = Some(schedule);
+    fn set(&mut self, (cache, lane): Task, departures: Departures) {
+        self.of[cache * self.lanes + lane] = Some(departures);
     }
 }
 
@@ -36,7 +39,7 @@ pub fn planning_bytes(source: &dyn Source, cache: &CachePlan, lane: &LanePlan, o
     let info = source.info();
     let rows = cache.streams.iter().map(|stream| info.streams[*stream].rows).max().unwrap_or(0);
     let positions = info.first_position.index() + rows.min(options.steps.unwrap_or(usize::MAX));
-    let setting = lane.setting_on(cache, &options.layer_budgets);
+    let setting = lane.setting_on(cache, &options.budgets);
     let budget = setting.map_or(0, |setting| setting.budget);
     bytes(positions, budget).saturating_add((size_of::<u128>() * positions) as u64)
 }
@@ -47,17 +50,17 @@ pub(super) fn plan_ahead(
     caches: &[CachePlan],
     lanes: &[LanePlan],
     options: &Options,
-) -> Result<Schedules> {
+) -> Result<Planned> {
     let tasks = tasks(caches, lanes);
     let most = tasks.iter().map(|(cache, lane)| planning_bytes(source, &caches[*cache], &lanes[*lane], options)).max();
     let at_once = (options.max_memory / most.unwrap_or(0).max(1)).clamp(1, tasks.len().max(1) as u64) as usize;
-    let mut schedules = Schedules { lanes: lanes.len(), of: vec![None; caches.len() * lanes.len()] };
+    let mut planned = Planned { lanes: lanes.len(), of: vec![None; caches.len() * lanes.len()] };
     for some in tasks.chunks(at_once) {
         let plan = |(cache, lane): &Task| plan(source, &caches[*cache], &lanes[*lane], options);
         let plans = in_parallel(some, plan)?;
-        some.iter().zip(plans).for_each(|(task, schedule)| schedules.set(*task, schedule));
+        some.iter().zip(plans).for_each(|(task, departures)| planned.set(*task, departures));
     }
-    Ok(schedules)
+    Ok(planned)
 }
 
 fn tasks(caches: &[CachePlan], lanes: &[LanePlan]) -> Vec<Task> {
@@ -85,24 +88,24 @@ pub(super) fn check_memory(
     ))
 }
 
-fn plan(source: &dyn Source, cache: &CachePlan, lane: &LanePlan, options: &Options) -> Result<Schedule> {
-    let Make::Future { plan, .. } = lane.entry.make else { return Ok(Schedule::default()) };
-    let setting = lane.setting_on(cache, &options.layer_budgets).map_err(Error::usage)?;
+fn plan(source: &dyn Source, cache: &CachePlan, lane: &LanePlan, options: &Options) -> Result<Departures> {
+    let Make::Future { plan, .. } = lane.entry.make else { return Ok(Departures::default()) };
+    let setting = lane.setting_on(cache, &options.budgets).map_err(Error::usage)?;
     let mut future = Future::default();
-    for_each_step(source, cache, options, |block, step| {
-        let from = first_in_window(cache, block.position(step));
-        rows(block, step).for_each(|row| future.foresee(row, from));
+    for_each_step(source, cache, options, |batch, step| {
+        let from = first_in_window(cache, batch.position(step));
+        rows(batch, step).for_each(|row| future.foresee(row, from));
     })?;
     // A prompt that is cut down at once is cut after its last row.
-    let cut = Position(options.block_prompt.0.saturating_sub(1));
+    let cut = Position(options.prompt_end.0.saturating_sub(1));
     let mut planner = plan(Evictions { budget: setting.budget, from: cut });
-    for_each_step(source, cache, options, |block, step| {
-        let position = block.position(step);
-        rows(block, step).for_each(|row| future.pass(row, first_in_window(cache, position)));
+    for_each_step(source, cache, options, |batch, step| {
+        let position = batch.position(step);
+        rows(batch, step).for_each(|row| future.pass(row, first_in_window(cache, position)));
         future.stand_after(position);
         planner.after(&future);
     })?;
-    Ok(planner.schedule())
+    Ok(planner.departures())
 }
 
 /// The first position that the row of a step attends to in its layer: what is before it has left the
@@ -113,24 +116,24 @@ fn first_in_window(cache: &CachePlan, step: Position) -> Position {
 }
 
 /// The rows of a step that will be measured: none where there is no information.
-fn rows(block: &StepBlock, step: usize) -> impl Iterator<Item = &[f32]> {
-    let heads = if block.is_known(step) { block.heads() } else { 0 };
-    (0..heads).map(move |head| block.row(step, head).weights)
+fn rows(batch: &StepBatch, step: usize) -> impl Iterator<Item = &[f32]> {
+    let heads = if batch.is_known(step) { batch.heads() } else { 0 };
+    (0..heads).map(move |head| batch.row(step, head).weights)
 }
 
 fn for_each_step(
     source: &dyn Source,
     cache: &CachePlan,
     options: &Options,
-    mut step: impl FnMut(&StepBlock, usize),
+    mut step: impl FnMut(&StepBatch, usize),
 ) -> Result<()> {
     let mut feeds = Feeds::open(source, &[cache], options.steps.unwrap_or(usize::MAX))?;
-    let mut inspector = Inspector::new(source, cache, options.heavy_hitters, options.bad_rows);
-    let mut blocks = feeds.blocks();
-    while feeds.fill(&mut blocks)? > 0 {
-        for block in &mut blocks {
-            inspector.inspect(block)?;
-            (0..block.len()).for_each(|index| step(block, index));
+    let mut watch = RowWatch::new(source, cache, options.heavy_hitters, options.bad_rows);
+    let mut batches = feeds.batches();
+    while feeds.fill(&mut batches)? > 0 {
+        for batch in &mut batches {
+            watch.find(batch)?;
+            (0..batch.len()).for_each(|index| step(batch, index));
         }
     }
     Ok(())

@@ -1,188 +1,141 @@
-//! A lane of a policy: gathers what its cache keeps of each row, tallies, lets the policy act.
+//! A lane of a policy: measures what its cache keeps of each row, lets the policy act, counts.
 
-use super::block::{KnownRow, StepBlock};
 use super::cache::Cache;
-use super::facts::RowFacts;
-use super::lane::{StepMeasure, StepRecord};
-use super::run::ViewKind;
-use super::tally::{RowKept, Tally};
+use super::lane_meters::LaneMeters;
+use super::lane_site::LaneSite;
+use super::observer::StepRecord;
+use super::row_facts::RowFacts;
+use super::schedule::Schedule;
+use super::step_batch::StepBatch;
+use super::view::View;
 use crate::error::Result;
-use crate::kernels;
+use crate::kernels::Gathered;
+use crate::meter::{Held, Hits, LaneEnd, RowCounts, StepCounts, Tally};
 use crate::policy::Policy;
 use crate::position::Position;
 use crate::trace::SelfAttention;
 
-/// What a lane is told of its cache and of the run.
-#[derive(Clone, Copy)]
-pub(super) struct LaneSetup {
-    /// Name of the policy, for messages.
-    pub name: &'static str,
-    /// Most positions held between steps; `None` where there is no budget.
-    pub budget: Option<usize>,
-    pub kind: SelfAttention,
-    /// Step of the first row: the positions before it are there from the start.
-    pub first: Position,
-    pub view: ViewKind,
-    /// Rows before this step belong to a prompt that is cut down at once at its end.
-    pub block_prompt: Position,
-    /// Number of positions that the layer attends to, where it is fewer than all.
-    pub window: Option<usize>,
-}
-
 pub(super) struct PolicyLane {
-    setup: LaneSetup,
+    schedule: Schedule,
+    self_attention: SelfAttention,
+    window: Option<usize>,
     cache: Cache,
-    looks_at_weights: bool,
-    tally: Tally,
-    gathered: Vec<f32>,
-    /// Sum over query heads of the gathered weights; unused where there is one head.
-    head_sum: Vec<f64>,
+    view: View,
+    meters: LaneMeters,
+    has_evicted: bool,
 }
 
 impl PolicyLane {
-    pub(super) fn new(setup: LaneSetup, policy: Box<dyn Policy>) -> PolicyLane {
-        let looks_at_weights = policy.looks_at_weights();
-        let mut cache = Cache::new(setup.name, policy, setup.budget.unwrap_or(0).saturating_add(1));
-        (0..setup.first.0).for_each(|position| cache.admit(Position(position)));
-        let tally = Tally { caches: 1, budget_sum: setup.budget.unwrap_or(0) as u64, ..Tally::default() };
-        PolicyLane { setup, cache, looks_at_weights, tally, gathered: Vec::new(), head_sum: Vec::new() }
+    pub(super) fn new(site: &LaneSite<'_>, policy: Box<dyn Policy>) -> PolicyLane {
+        let LaneSite { schedule, self_attention, window, .. } = *site;
+        let mut cache = Cache::new(site.name, policy, schedule.budget.unwrap_or(0).saturating_add(1));
+        (0..site.first.0).for_each(|position| cache.admit(Position(position)));
+        PolicyLane {
+            schedule,
+            self_attention,
+            window,
+            cache,
+            view: View::new(site.needs, site.view),
+            meters: LaneMeters::new(site.meters, true, schedule.budget),
+            has_evicted: false,
+        }
     }
 
-    pub(super) fn run(&mut self, block: &StepBlock, mut log: Option<&mut Vec<StepRecord>>) -> Result<()> {
-        for step in 0..block.len() {
-            self.step(block, step, log.as_deref_mut())?;
+    pub(super) fn run(&mut self, batch: &StepBatch, mut log: Option<&mut Vec<StepRecord>>) -> Result<()> {
+        for step in 0..batch.len() {
+            self.step(batch, step, log.as_deref_mut())?;
         }
+        self.end_batch();
         Ok(())
     }
 
-    pub(super) fn finish(mut self) -> Tally {
-        self.tally.state_bytes = self.cache.state_bytes();
-        self.tally
+    /// Counts what the steps since the last call showed.
+    pub(super) fn end_batch(&mut self) {
+        self.meters.flush();
     }
 
-    /// Replays one step of a block; records it where a log is given.
+    pub(super) fn finish(self) -> Tally {
+        self.meters.finish(&LaneEnd::new(Some(self.cache.state_bytes())))
+    }
+
+    /// Replays one step of a batch; records it where a log is given.
     #[inline]
-    pub(super) fn step(&mut self, block: &StepBlock, step: usize, log: Option<&mut Vec<StepRecord>>) -> Result<()> {
-        let position = block.position(step);
-        let in_prompt = position < self.setup.block_prompt;
-        if self.setup.kind == SelfAttention::Included {
+    pub(super) fn step(&mut self, batch: &StepBatch, step: usize, log: Option<&mut Vec<StepRecord>>) -> Result<()> {
+        if log.is_some() {
+            self.meters.start_recording();
+        }
+        let position = batch.position(step);
+        let in_prompt = self.schedule.is_in_prompt(position);
+        if self.self_attention == SelfAttention::Included {
             self.cache.admit(position);
         }
-        let seen = block.is_known(step).then(|| self.see(block, step, !in_prompt));
-        if self.setup.kind == SelfAttention::Excluded {
+        let known = batch.is_known(step);
+        if known {
+            self.see(batch, step, !in_prompt);
+        }
+        if self.self_attention == SelfAttention::Excluded {
             self.cache.admit(position);
         }
-        self.expire(position);
+        let expired = self.expire(position);
         let mut victims = log.is_some().then(Vec::new);
-        if position.0 + 1 >= self.setup.block_prompt.0 {
-            self.evict(position, victims.as_mut())?;
-        }
-        let measured = seen.filter(|_| !in_prompt);
-        self.count_step(in_prompt, measured.is_some());
+        let evicted = self.evict(position, victims.as_mut())?;
+        let (kept, measured) = (self.cache.kept().len(), known && !in_prompt);
+        self.meters.add_step(StepCounts::new(position, in_prompt, measured, Some(Held::new(kept, evicted, expired))));
         if let (Some(log), Some(victims)) = (log, victims) {
-            log.push(StepRecord { step: position, kept: self.cache.kept().len(), measured, victims });
+            let counted = self.meters.recorded();
+            log.push(StepRecord { step: position, kept, measured: measured.then_some(counted), victims });
         }
         Ok(())
     }
 
+    /// Lets go what no later row can attend to, and returns how many went.
     #[inline]
-    fn count_step(&mut self, in_prompt: bool, measured: bool) {
-        let kept = self.cache.kept().len() as u64;
-        let tally = &mut self.tally;
-        if in_prompt {
-            tally.prompt_steps += 1;
-            return;
-        }
-        tally.steps += u64::from(measured);
-        tally.skipped_rows += u64::from(!measured);
-        tally.kept_sum += kept;
-        tally.peak_kept = tally.peak_kept.max(kept);
-    }
-
-    /// Lets go what no later row can attend to.
-    #[inline]
-    fn expire(&mut self, step: Position) {
-        let Some(window) = self.setup.window else { return };
+    fn expire(&mut self, step: Position) -> usize {
+        let Some(window) = self.window else { return 0 };
         let first_of_next_row = (step.index() + 2).saturating_sub(window);
-        self.tally.expired += self.cache.expire(Position(first_of_next_row as u32)) as u64;
+        self.cache.expire(Position(first_of_next_row as u32))
     }
 
+    /// Cuts the cache where it is due, and returns how many went.
     #[inline]
-    fn evict(&mut self, step: Position, victims: Option<&mut Vec<Position>>) -> Result<()> {
-        let Some(budget) = self.setup.budget else { return Ok(()) };
+    fn evict(&mut self, step: Position, victims: Option<&mut Vec<Position>>) -> Result<usize> {
+        let Some(budget) = self.schedule.cut_after(step) else { return Ok(0) };
         let evicted = self.cache.shrink(budget, step, victims)?;
-        self.tally.evicted += evicted as u64;
-        self.tally.eviction_calls += u64::from(evicted > 0);
-        Ok(())
+        self.has_evicted |= evicted > 0;
+        Ok(evicted)
     }
 
-    /// Gathers what is kept of a step's rows, counts it where it is to be counted, and shows the
-    /// policy the mean over the query heads.
+    /// Measures what is kept of a step's rows, counts it where it is to be counted, and shows the policy
+    /// what it needs.
     #[inline]
-    fn see(&mut self, block: &StepBlock, step: usize, counted: bool) -> StepMeasure {
-        let heads = block.heads();
-        let mut measure = StepMeasure::default();
-        self.gathered.resize(self.cache.kept().len(), 0.0);
-        self.head_sum.clear();
+    fn see(&mut self, batch: &StepBatch, step: usize, counted: bool) {
+        let (heads, position) = (batch.heads(), batch.position(step));
+        let wanted = counted && self.meters.look_at_weights();
+        self.view.start(self.cache.kept().len());
         for head in 0..heads {
-            let row = block.row(step, head);
-            let seen = self.measure(row);
-            measure.add(&seen);
+            let row = batch.row(step, head);
+            let (found, weights) = self.view.take(row, self.cache.kept(), wanted);
             if counted {
-                self.count_row(row.facts, &seen);
+                let hits = hits(row.facts, self.cache.kept(), found, weights);
+                let counts = RowCounts::new(position, head, found.mass, row.facts.total, self.has_evicted, Some(hits));
+                self.meters.add_row(counts, self.cache.kept(), weights, row.weights);
             }
-            if heads > 1 {
-                self.add_head();
-            }
+            self.view.add_head(heads);
         }
-        if self.looks_at_weights {
-            self.show(heads, block.row(step, 0).weights.len());
-        }
-        measure
-    }
-
-    #[inline]
-    fn measure(&mut self, KnownRow { weights: row, facts }: KnownRow<'_>) -> StepMeasure {
-        let (kept, gathered) = (self.cache.kept(), &mut self.gathered);
-        let needs_weights = self.looks_at_weights || facts.needs_kept_weights();
-        let gather = if needs_weights { kernels::gather } else { kernels::measure };
-        let found = gather(row, kept, facts.kept_limits(), gathered);
-        StepMeasure {
-            retained: found.mass,
-            heavy_hits: u64::from(found.heavy + facts.heavy_ties(kept, gathered)),
-            heavy_possible: u64::from(facts.heavy),
-            pivotal_hits: u64::from(found.pivotal),
-            pivotal_possible: u64::from(facts.pivotal),
+        if let Some(shown) = self.view.shown(heads) {
+            self.cache.observe(position, batch.row(step, 0).weights.len(), shown.weights, shown.heads);
         }
     }
+}
 
-    #[inline]
-    fn count_row(&mut self, facts: &RowFacts, seen: &StepMeasure) {
-        let tally = &mut self.tally;
-        let after_eviction = tally.eviction_calls > 0;
-        tally.add_row(RowKept { retained: seen.retained, total: facts.total, after_eviction });
-        tally.add_hits(seen);
-        tally.peak_misses += u64::from(facts.lack_a_peak(&self.gathered));
-    }
-
-    fn add_head(&mut self) {
-        self.head_sum.resize(self.gathered.len(), 0.0);
-        kernels::accumulate(&mut self.head_sum, &self.gathered);
-    }
-
-    #[inline]
-    fn show(&mut self, heads: usize, row_len: usize) {
-        if heads > 1 {
-            let mean = self.head_sum.iter().map(|sum| (sum / heads as f64) as f32);
-            self.gathered.iter_mut().zip(mean).for_each(|(weight, mean)| *weight = mean);
-        }
-        if self.setup.view == ViewKind::Renormalized {
-            let kept = kernels::sum(&self.gathered);
-            if kept <= 0.0 {
-                return;
-            }
-            self.gathered.iter_mut().for_each(|weight| *weight = (f64::from(*weight) / kept) as f32);
-        }
-        self.cache.observe(&self.gathered, row_len);
+/// How many of a row's marked positions are kept. Without weights it has no peak and no tie to look for.
+#[inline]
+fn hits(facts: &RowFacts, kept: &[Position], found: Gathered, weights: Option<&[f32]>) -> Hits {
+    Hits {
+        heavy: found.heavy + weights.map_or(0, |weights| facts.heavy_ties(kept, weights)),
+        heavy_possible: facts.heavy,
+        pivotal: found.pivotal,
+        pivotal_possible: facts.pivotal,
+        peak_missed: weights.is_some_and(|weights| facts.lack_a_peak(weights)),
     }
 }

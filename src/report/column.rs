@@ -5,6 +5,7 @@
 
 use super::cell::Cell;
 use super::line::Line;
+use crate::meter::{self, METERS, MeterEntry, Number};
 use crate::policy::parameter::{PARAMETERS, Parameter, Value};
 use crate::trace::Head;
 
@@ -48,8 +49,8 @@ pub enum Better {
 enum Compute {
     /// From a line.
     Line(fn(&Line<'_>) -> Cell),
-    /// From a line, where there was a kept set: a bound that looks at one row at a time has none.
-    Policy(fn(&Line<'_>) -> Cell),
+    /// What meters counted, by the name of the column: a figure or a sum.
+    Counted,
     /// The value of a parameter.
     Parameter(&'static Parameter),
 }
@@ -59,8 +60,11 @@ impl Column {
     pub fn cell(&self, line: &Line<'_>) -> Cell {
         match self.value {
             Compute::Line(compute) => compute(line),
-            Compute::Policy(_) if !line.lane.entry.keeps_a_set() => Cell::Blank,
-            Compute::Policy(compute) => compute(line),
+            Compute::Counted => match line.tally.number(self.name) {
+                Some(Number::Count(count)) => Cell::Count(count),
+                Some(Number::Real(real)) => Cell::Real(real),
+                None => line.tally.figure(self.name).into(),
+            },
             Compute::Parameter(parameter) => match line.lane.values.get(parameter) {
                 None => Cell::Blank,
                 Some(Value::Count(count)) => Cell::Count(count as u64),
@@ -80,7 +84,27 @@ pub fn columns() -> Vec<Column> {
         role: Role::Key,
         value: Compute::Parameter(parameter),
     });
-    KEYS.iter().copied().chain(parameters).chain(FIGURES.iter().copied()).collect()
+    let mut all: Vec<Column> = KEYS.iter().copied().chain(parameters).chain(FIGURES.iter().copied()).collect();
+    for column in METERS.iter().flat_map(counted) {
+        if !all.iter().any(|known| known.name == column.name) {
+            all.push(column);
+        }
+    }
+    all
+}
+
+/// The figures and sums of a meter.
+fn counted(entry: &MeterEntry) -> impl Iterator<Item = Column> {
+    let figures = entry.figures.iter().map(|figure| {
+        let role = match figure.better {
+            meter::Better::Higher => HIGHER,
+            meter::Better::Lower => LOWER,
+            meter::Better::Neither => Role::Plain,
+        };
+        column(figure.name, figure.unit, role, Compute::Counted, figure.meaning)
+    });
+    let sums = entry.sums.iter().map(|sum| column(sum.name, sum.unit, Role::Raw, Compute::Counted, sum.meaning));
+    figures.chain(sums)
 }
 
 /// The column with this name.
@@ -112,7 +136,7 @@ const KEYS: &[Column] = &[
         "layer_budget",
         "positions",
         Role::Plain,
-        Compute::Line(layer_budget),
+        Compute::Counted,
         "mean over streams of the budget in force, which differs where budgets are dealt out to layers",
     ),
     column(
@@ -146,63 +170,39 @@ const KEYS: &[Column] = &[
 ];
 
 const FIGURES: &[Column] = &[
-    column("steps", "steps", Role::Plain, Compute::Line(|line| Cell::Count(line.tally.steps)), "steps measured"),
-    column(
-        "retained_mass",
-        "mass per row",
-        HIGHER,
-        Compute::Line(|line| Cell::ratio(line.tally.retained, line.tally.rows)),
-        "mean over rows of the weight on kept positions",
-    ),
+    column("steps", "steps", Role::Plain, Compute::Counted, "steps measured"),
+    column("retained_mass", "mass per row", HIGHER, Compute::Counted, "mean over rows of the weight on kept positions"),
     column(
         "retained_mass_full",
         "mass per row",
         HIGHER,
-        Compute::Line(|line| Cell::ratio(line.tally.retained_full, line.tally.rows_full)),
+        Compute::Counted,
         "the same over rows measured after the first eviction",
     ),
-    column(
-        "heavy_recall",
-        "share",
-        HIGHER,
-        Compute::Policy(|line| Cell::ratio(line.tally.heavy_hits as f64, line.tally.heavy_possible)),
-        "share of each row's k heaviest positions that are kept",
-    ),
+    column("heavy_recall", "share", HIGHER, Compute::Counted, "share of each row's k heaviest positions that are kept"),
     column(
         "pivotal_hit_rate",
         "share",
         HIGHER,
-        Compute::Policy(|line| Cell::ratio(line.tally.pivotal_hits as f64, line.tally.pivotal_possible)),
+        Compute::Counted,
         "share of positions with more than 1 / row length that are kept",
     ),
     column(
         "peak_miss_rate",
         "share of rows",
         LOWER,
-        Compute::Policy(|line| Cell::ratio(line.tally.peak_misses as f64, line.tally.rows)),
+        Compute::Counted,
         "rows in which a position with weight above 0.1 is not kept",
     ),
     column(
         "broken_row_rate",
         "share of rows",
         LOWER,
-        Compute::Line(|line| Cell::ratio(line.tally.broken_rows as f64, line.tally.rows)),
+        Compute::Counted,
         "rows that keep less than a tenth of their total",
     ),
-    column(
-        "row_mass",
-        "mass per row",
-        Role::Plain,
-        Compute::Line(|line| Cell::ratio(line.tally.row_mass, line.tally.rows)),
-        "mean over rows of the weight on all positions",
-    ),
-    column(
-        "min_step_mass",
-        "mass",
-        HIGHER,
-        Compute::Line(|line| line.tally.min_step_mass.into()),
-        "least weight that was kept of a row",
-    ),
+    column("row_mass", "mass per row", Role::Plain, Compute::Counted, "mean over rows of the weight on all positions"),
+    column("min_step_mass", "mass", HIGHER, Compute::Counted, "least weight that was kept of a row"),
     column(
         "recovery_oracle",
         "share",
@@ -225,140 +225,50 @@ const FIGURES: &[Column] = &[
         "retained_mass of the weakest stream, where several are combined",
     ),
     column("worst_stream", "", Role::Plain, Compute::Line(worst_stream), "the weakest stream"),
-    column(
-        "skipped_rows",
-        "steps",
-        Role::Plain,
-        Compute::Line(|line| Cell::Count(line.tally.skipped_rows)),
-        "steps without usable attention",
-    ),
+    column("skipped_rows", "steps", Role::Plain, Compute::Counted, "steps without usable attention"),
     column(
         "prompt_steps",
         "steps",
         Role::Plain,
-        Compute::Line(|line| Cell::Count(line.tally.prompt_steps)),
+        Compute::Counted,
         "steps of a prompt that is cut down at once: observed, not measured",
     ),
-    column(
-        "eviction_calls",
-        "calls",
-        Role::Plain,
-        Compute::Policy(|line| Cell::Count(line.tally.eviction_calls)),
-        "times that the policy had to evict",
-    ),
-    column(
-        "evicted",
-        "positions",
-        Role::Plain,
-        Compute::Policy(|line| Cell::Count(line.tally.evicted)),
-        "positions evicted",
-    ),
+    column("eviction_calls", "calls", Role::Plain, Compute::Counted, "times that the policy had to evict"),
+    column("evicted", "positions", Role::Plain, Compute::Counted, "positions evicted"),
     column(
         "expired",
         "positions",
         Role::Plain,
-        Compute::Policy(|line| Cell::Count(line.tally.expired)),
+        Compute::Counted,
         "positions that left because no later row can attend to them",
     ),
     column(
         "mean_kept",
         "positions",
         Role::Plain,
-        Compute::Policy(|line| Cell::ratio(line.tally.kept_sum as f64, line.tally.all_steps())),
+        Compute::Counted,
         "mean over steps of the positions held after eviction",
     ),
-    column(
-        "peak_kept",
-        "positions",
-        Role::Plain,
-        Compute::Policy(|line| Cell::Count(line.tally.peak_kept)),
-        "most positions held after eviction",
-    ),
+    column("peak_kept", "positions", Role::Plain, Compute::Counted, "most positions held after eviction"),
     column(
         "state_bytes",
         "bytes",
         Role::Plain,
-        Compute::Policy(|line| Cell::Count(line.tally.state_bytes)),
+        Compute::Counted,
         "policy state and 4 bytes a position, at the most slots held",
     ),
-    column(
-        "retained_mass_sum",
-        "mass",
-        Role::Raw,
-        Compute::Line(|line| Cell::Real(line.tally.retained)),
-        "sum behind retained_mass",
-    ),
-    column("rows", "rows", Role::Raw, Compute::Line(|line| Cell::Count(line.tally.rows)), "rows behind the means"),
-    column(
-        "retained_mass_full_sum",
-        "mass",
-        Role::Raw,
-        Compute::Line(|line| Cell::Real(line.tally.retained_full)),
-        "sum behind retained_mass_full",
-    ),
-    column(
-        "rows_full",
-        "rows",
-        Role::Raw,
-        Compute::Line(|line| Cell::Count(line.tally.rows_full)),
-        "rows behind retained_mass_full",
-    ),
-    column(
-        "row_mass_sum",
-        "mass",
-        Role::Raw,
-        Compute::Line(|line| Cell::Real(line.tally.row_mass)),
-        "sum behind row_mass",
-    ),
-    column(
-        "heavy_hits",
-        "positions",
-        Role::Raw,
-        Compute::Policy(|line| Cell::Count(line.tally.heavy_hits)),
-        "heavy positions kept",
-    ),
-    column(
-        "heavy_possible",
-        "positions",
-        Role::Raw,
-        Compute::Policy(|line| Cell::Count(line.tally.heavy_possible)),
-        "heavy positions",
-    ),
-    column(
-        "pivotal_hits",
-        "positions",
-        Role::Raw,
-        Compute::Policy(|line| Cell::Count(line.tally.pivotal_hits)),
-        "pivotal positions kept",
-    ),
-    column(
-        "pivotal_possible",
-        "positions",
-        Role::Raw,
-        Compute::Policy(|line| Cell::Count(line.tally.pivotal_possible)),
-        "pivotal positions",
-    ),
-    column(
-        "peak_misses",
-        "rows",
-        Role::Raw,
-        Compute::Policy(|line| Cell::Count(line.tally.peak_misses)),
-        "rows behind peak_miss_rate",
-    ),
-    column(
-        "broken_rows",
-        "rows",
-        Role::Raw,
-        Compute::Line(|line| Cell::Count(line.tally.broken_rows)),
-        "rows behind broken_row_rate",
-    ),
-    column(
-        "kept_sum",
-        "positions",
-        Role::Raw,
-        Compute::Policy(|line| Cell::Count(line.tally.kept_sum)),
-        "sum behind mean_kept, over steps + skipped_rows",
-    ),
+    column("retained_mass_sum", "mass", Role::Raw, Compute::Counted, "sum behind retained_mass"),
+    column("rows", "rows", Role::Raw, Compute::Counted, "rows behind the means"),
+    column("retained_mass_full_sum", "mass", Role::Raw, Compute::Counted, "sum behind retained_mass_full"),
+    column("rows_full", "rows", Role::Raw, Compute::Counted, "rows behind retained_mass_full"),
+    column("row_mass_sum", "mass", Role::Raw, Compute::Counted, "sum behind row_mass"),
+    column("heavy_hits", "positions", Role::Raw, Compute::Counted, "heavy positions kept"),
+    column("heavy_possible", "positions", Role::Raw, Compute::Counted, "heavy positions"),
+    column("pivotal_hits", "positions", Role::Raw, Compute::Counted, "pivotal positions kept"),
+    column("pivotal_possible", "positions", Role::Raw, Compute::Counted, "pivotal positions"),
+    column("peak_misses", "rows", Role::Raw, Compute::Counted, "rows behind peak_miss_rate"),
+    column("broken_rows", "rows", Role::Raw, Compute::Counted, "rows behind broken_row_rate"),
+    column("kept_sum", "positions", Role::Raw, Compute::Counted, "sum behind mean_kept, over steps + skipped_rows"),
 ];
 
 fn text(word: &str) -> Cell {
@@ -381,13 +291,9 @@ fn budget_share(line: &Line<'_>) -> Cell {
     line.lane.budget.map_or(Cell::Blank, |budget| Cell::ratio(budget as f64, line.positions as u64))
 }
 
-fn layer_budget(line: &Line<'_>) -> Cell {
-    line.lane.budget.map_or(Cell::Blank, |_| Cell::ratio(line.tally.budget_sum as f64, line.tally.caches))
-}
-
 fn recovery(line: &Line<'_>, best: Option<f64>) -> Cell {
-    let best = best.filter(|best| *best > 0.0 && line.tally.rows > 0);
-    best.map(|best| line.tally.retained / line.tally.rows as f64 / best).into()
+    let best = best.filter(|best| *best > 0.0);
+    best.and_then(|best| Some(line.tally.figure("retained_mass")? / best)).into()
 }
 
 fn worst_stream(line: &Line<'_>) -> Cell {

@@ -133,8 +133,7 @@ impl Replayed<'_> {
     /// Mass per row that a bound retains at a budget over some caches, where it is in the run.
     fn retained_by(&self, bound: &str, budget: Option<usize>, outcomes: &[&Outcome]) -> Option<f64> {
         let same = |lane: &LanePlan| lane.entry.name == bound && lane.budget == budget;
-        let tally = merged(outcomes, self.lanes.iter().position(same)?);
-        (tally.rows > 0).then(|| tally.retained / tally.rows as f64)
+        merged(outcomes, self.lanes.iter().position(same)?).figure("retained_mass")
     }
 }
 
@@ -147,10 +146,7 @@ fn merged(outcomes: &[&Outcome], lane: usize) -> Tally {
 
 /// The cache with the least retained mass; the first of those that tie.
 fn worst<'a>(outcomes: &[&'a Outcome], lane: usize) -> Option<(f64, &'a StreamLabel)> {
-    let retained = |outcome: &Outcome| {
-        let tally = &outcome.tallies[lane];
-        (tally.rows > 0).then(|| tally.retained / tally.rows as f64)
-    };
+    let retained = |outcome: &Outcome| outcome.tallies[lane].figure("retained_mass");
     let masses = outcomes.iter().filter_map(|outcome| Some((retained(outcome)?, &outcome.cache.label)));
     masses.reduce(|least, next| if next.0 < least.0 { next } else { least })
 }

@@ -1,5 +1,9 @@
 //! The per-step report: one CSV line for each lane and step.
+//!
+//! Its figures are those of the meters that run, read from what they counted of the step alone, over all
+//! its query heads.
 
+use crate::meter::{MeterPlan, Number, Tally};
 use crate::policy::parameter::PARAMETERS;
 use crate::replay::{CachePlan, LanePlan, StepRecord};
 use std::io::Write;
@@ -7,29 +11,23 @@ use std::io::Write;
 /// Writes step records as CSV.
 pub struct StepWriter<W: Write> {
     writer: csv::Writer<W>,
+    /// Names of the figures and sums of one step.
+    counted: Vec<&'static str>,
 }
 
 impl<W: Write> StepWriter<W> {
-    /// Starts the report with its header.
+    /// Starts the report of these meters with its header.
     ///
     /// # Errors
     /// When the output refuses.
-    pub fn new(output: W) -> csv::Result<StepWriter<W>> {
+    pub fn new(output: W, meters: &[MeterPlan]) -> csv::Result<StepWriter<W>> {
         let mut writer = csv::Writer::from_writer(output);
         let parameters = PARAMETERS.iter().map(|parameter| parameter.column);
         let keys = ["trace", "layer", "head", "policy", "budget"];
-        let figures = [
-            "step",
-            "kept",
-            "retained_mass",
-            "heavy_hits",
-            "heavy_possible",
-            "pivotal_hits",
-            "pivotal_possible",
-            "victims",
-        ];
+        let counted: Vec<&str> = meters.iter().filter(|plan| plan.entry.by_step).flat_map(names).collect();
+        let figures = ["step", "kept"].into_iter().chain(counted.iter().copied()).chain(["victims"]);
         writer.write_record(keys.into_iter().chain(parameters).chain(figures))?;
-        Ok(StepWriter { writer })
+        Ok(StepWriter { writer, counted })
     }
 
     /// Writes what each lane did in the steps of a block, step by step.
@@ -61,19 +59,11 @@ impl<W: Write> StepWriter<W> {
             [trace.to_owned(), label.layer.to_string(), label.head.to_string(), lane.entry.name.to_owned(), budget];
         let value = |parameter: &&_| lane.values.get(parameter).map_or(String::new(), |value| value.to_string());
         let parameters = PARAMETERS.iter().map(value);
-        let measured =
-            |figure: fn(&crate::replay::StepMeasure) -> String| record.measured.as_ref().map_or(String::new(), figure);
+        let counted =
+            self.counted.iter().map(|name| record.measured.as_ref().map_or(String::new(), |step| text(step, name)));
         let victims: Vec<String> = record.victims.iter().map(ToString::to_string).collect();
-        let figures = [
-            record.step.to_string(),
-            record.kept.to_string(),
-            measured(|row| row.retained.to_string()),
-            measured(|row| row.heavy_hits.to_string()),
-            measured(|row| row.heavy_possible.to_string()),
-            measured(|row| row.pivotal_hits.to_string()),
-            measured(|row| row.pivotal_possible.to_string()),
-            victims.join(" "),
-        ];
+        let figures = [record.step.to_string(), record.kept.to_string()];
+        let figures = figures.into_iter().chain(counted).chain([victims.join(" ")]);
         self.writer.write_record(keys.into_iter().chain(parameters).chain(figures))
     }
 
@@ -83,5 +73,23 @@ impl<W: Write> StepWriter<W> {
     /// When the output refuses.
     pub fn finish(self) -> std::io::Result<W> {
         self.writer.into_inner().map_err(|error| std::io::Error::other(error.to_string()))
+    }
+}
+
+/// What is written of a meter: its figures, then its sums.
+fn names(plan: &MeterPlan) -> Vec<&'static str> {
+    let figures = plan.entry.figures.iter().map(|figure| figure.name);
+    let sums = plan.entry.sums.iter().map(|sum| sum.name);
+    let mut all: Vec<&'static str> = figures.collect();
+    all.extend(sums.filter(|sum| !plan.entry.figures.iter().any(|figure| figure.name == *sum)));
+    all
+}
+
+/// A figure or a sum of one step; blank where nothing was counted.
+fn text(step: &Tally, name: &str) -> String {
+    match step.number(name) {
+        Some(Number::Count(count)) => count.to_string(),
+        Some(Number::Real(real)) => real.to_string(),
+        None => step.figure(name).map_or(String::new(), |figure| figure.to_string()),
     }
 }

@@ -30,6 +30,7 @@ pub use refusal::refuse_weights;
 pub use row_block::{Row, RowBlock};
 
 use crate::error::Result;
+use crate::needs::Needs;
 use crate::position::Position;
 use std::collections::BTreeMap;
 
@@ -150,6 +151,11 @@ pub trait Source: Send + Sync {
     /// # Errors
     /// When the file cannot be opened or read.
     fn open(&self, stream: usize) -> Result<Box<dyn RowReader>>;
+
+    /// What its steps hold: every trace has rows, some have more.
+    fn offers(&self) -> Needs {
+        Needs::WHOLE_ROWS
+    }
 
     /// What was odd about the rows read so far, one line each, without the file's name; complete once every
     /// stream has been read to its end, and the same however often and in whatever order that was done.

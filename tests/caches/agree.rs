@@ -1,12 +1,14 @@
 //! Holds the engine to the slow replay, step by step and in everything it counts.
 
+use crate::as_meters;
 use crate::as_reference::setting_of;
 use crate::common::lanes::victims;
 use crate::made;
-use crate::reference::Measured;
 use crate::reference::cache::Cache;
+use crate::reference::meters::{Seen, StepSeen};
 use crate::slow::{self, Situation, Step};
 use kvsim::error::Result;
+use kvsim::needs::Needs;
 use kvsim::policy::table::Make;
 use kvsim::position::Position;
 use kvsim::replay::{
@@ -34,8 +36,9 @@ pub fn options_of(situation: &Situation) -> Options {
     Options {
         heavy_hitters: situation.k,
         view: if situation.renormalized { ViewKind::Renormalized } else { ViewKind::Raw },
-        block_prompt: Position(situation.prompt as u32),
+        prompt_end: Position(situation.prompt as u32),
         threads: 1,
+        meters: as_meters::all_meters(),
         ..Options::default()
     }
 }
@@ -77,8 +80,8 @@ pub fn replayed_on(
 struct Log(Mutex<BTreeMap<StreamLabel, Vec<Vec<StepRecord>>>>);
 
 impl Observer for Log {
-    fn wants_steps(&self) -> bool {
-        true
+    fn needs(&self) -> Needs {
+        Needs::STEP_RECORDS
     }
 
     fn steps(&self, cache: &CachePlan, records: &[Vec<StepRecord>]) -> Result<()> {
@@ -116,77 +119,29 @@ pub fn assert_same_steps(records: &[StepRecord], steps: &[Step], what: &str) {
     for (record, step) in records.iter().zip(steps) {
         assert_eq!(record.step.index(), step.step, "{what}: step");
         assert_eq!(record.kept, step.kept.len(), "{what}: kept after step {}", step.step);
-        let hits = record.measured.map_or([0; 4], |row| {
-            [row.heavy_hits, row.heavy_possible, row.pivotal_hits, row.pivotal_possible].map(|count| count as usize)
-        });
-        let pooled = |count: fn(&Measured) -> usize| step.measured.iter().map(count).sum::<usize>();
-        let wanted = [
-            pooled(|row| row.heavy_hits),
-            pooled(|row| row.heavy_possible),
-            pooled(|row| row.pivotal_hits),
-            pooled(|row| row.pivotal_possible),
-        ];
         assert_eq!(record.measured.is_some(), !step.measured.is_empty(), "{what}: measured in step {}", step.step);
-        assert_eq!(hits, wanted, "{what}: hits in step {}", step.step);
-        let mass = record.measured.map_or(0.0, |row| row.retained);
-        let wanted: f64 = step.measured.iter().map(|row| row.mass).sum();
-        assert!((mass - wanted).abs() <= 1e-12, "{what}: mass in step {}: {mass}, {wanted}", step.step);
+        if let Some(tally) = &record.measured {
+            let seen = Seen { rows: step.measured.clone(), sinks: 4, ..Seen::default() };
+            as_meters::assert_same_sums(&format!("{what}: step {}", step.step), tally, &seen);
+        }
     }
 }
 
-/// The counts of a tally, and the same counted from steps.
+/// Fails unless the tally is what the meters of the reference count of the steps.
 #[track_caller]
 pub fn assert_same_counts(tally: &Tally, steps: &[Step], what: &str) {
-    let decode = || steps.iter().filter(|step| !step.in_prompt);
-    let rows: Vec<&Measured> = decode().flat_map(|step| &step.measured).collect();
-    let count = |holds: fn(&Measured) -> bool| rows.iter().filter(|row| holds(row)).count();
-    let found = [
-        ("steps", tally.steps),
-        ("prompt steps", tally.prompt_steps),
-        ("skipped rows", tally.skipped_rows),
-        ("rows", tally.rows),
-        ("rows after eviction", tally.rows_full),
-        ("peak misses", tally.peak_misses),
-        ("broken rows", tally.broken_rows),
-        ("heavy hits", tally.heavy_hits),
-        ("heavy possible", tally.heavy_possible),
-        ("pivotal hits", tally.pivotal_hits),
-        ("pivotal possible", tally.pivotal_possible),
-        ("expired", tally.expired),
-        ("evicted", tally.evicted),
-        ("eviction calls", tally.eviction_calls),
-        ("kept sum", tally.kept_sum),
-        ("peak kept", tally.peak_kept),
-    ];
-    let wanted = [
-        decode().filter(|step| !step.measured.is_empty()).count(),
-        steps.len() - decode().count(),
-        decode().filter(|step| step.measured.is_empty()).count(),
-        rows.len(),
-        count(|row| row.after_first_eviction),
-        count(|row| row.peak_missed),
-        count(|row| row.broken),
-        rows.iter().map(|row| row.heavy_hits).sum(),
-        rows.iter().map(|row| row.heavy_possible).sum(),
-        rows.iter().map(|row| row.pivotal_hits).sum(),
-        rows.iter().map(|row| row.pivotal_possible).sum(),
-        steps.iter().map(|step| step.expired.len()).sum(),
-        steps.iter().map(|step| step.victims.len()).sum(),
-        steps.iter().filter(|step| !step.victims.is_empty()).count(),
-        decode().map(|step| step.kept.len()).sum(),
-        decode().map(|step| step.kept.len()).max().unwrap_or(0),
-    ];
-    for ((name, found), wanted) in found.into_iter().zip(wanted) {
-        assert_eq!(found, wanted as u64, "{what}: {name}");
-    }
-    let late = rows.iter().filter(|row| row.after_first_eviction);
-    let sums = [
-        (tally.retained, rows.iter().map(|row| row.mass).sum::<f64>()),
-        (tally.retained_full, late.map(|row| row.mass).sum()),
-        (tally.row_mass, rows.iter().map(|row| row.row_total).sum()),
-        (tally.min_step_mass.unwrap_or(7.0), rows.iter().map(|row| row.mass).reduce(f64::min).unwrap_or(7.0)),
-    ];
-    for (found, wanted) in sums {
-        assert!((found - wanted).abs() <= 1e-9, "{what}: retained, after eviction, row mass, least: {sums:?}");
-    }
+    let seen_of = |step: &Step| StepSeen {
+        kept: step.kept.len(),
+        evicted: step.victims.len(),
+        expired: step.expired.len(),
+        measured: !step.measured.is_empty(),
+        in_prompt: step.in_prompt,
+    };
+    let seen = Seen {
+        rows: steps.iter().flat_map(|step| step.measured.clone()).collect(),
+        steps: steps.iter().map(seen_of).collect(),
+        budget: tally.number("budget_sum").map(|budget| budget.as_f64() as usize),
+        sinks: 4,
+    };
+    as_meters::assert_same_sums(what, tally, &seen);
 }

@@ -73,22 +73,46 @@ fn heads_that_attend_alike_are_served_as_one_head_is() {
         let lanes = dice.lanes(budget);
         for ((lane, one), three) in lanes.iter().zip(tallies(&one, &lanes)).zip(tallies(&three, &lanes)) {
             let what = format!("seed {seed}: {}", lane.entry.name);
-            let cache = [one.steps, one.evicted, one.expired, one.eviction_calls, one.kept_sum, one.peak_kept];
-            let shared =
-                [three.steps, three.evicted, three.expired, three.eviction_calls, three.kept_sum, three.peak_kept];
+            let cache = [
+                one.count("steps"),
+                one.count("evicted"),
+                one.count("expired"),
+                one.count("eviction_calls"),
+                one.count("kept_sum"),
+                one.count("peak_kept"),
+            ];
+            let shared = [
+                three.count("steps"),
+                three.count("evicted"),
+                three.count("expired"),
+                three.count("eviction_calls"),
+                three.count("kept_sum"),
+                three.count("peak_kept"),
+            ];
             assert_eq!(cache, shared, "{what}");
-            let pooled = [one.rows, one.rows_full, one.heavy_hits, one.pivotal_hits, one.peak_misses, one.broken_rows];
+            let pooled = [
+                one.count("rows"),
+                one.count("rows_full"),
+                one.count("heavy_hits"),
+                one.count("pivotal_hits"),
+                one.count("peak_misses"),
+                one.count("broken_rows"),
+            ];
             let of_three = [
-                three.rows,
-                three.rows_full,
-                three.heavy_hits,
-                three.pivotal_hits,
-                three.peak_misses,
-                three.broken_rows,
+                three.count("rows"),
+                three.count("rows_full"),
+                three.count("heavy_hits"),
+                three.count("pivotal_hits"),
+                three.count("peak_misses"),
+                three.count("broken_rows"),
             ];
             assert_eq!(pooled.map(|count| 3 * count), of_three, "{what}");
-            assert!((3.0 * one.retained - three.retained).abs() < 1e-9, "{what}");
-            assert_eq!((one.min_step_mass, one.state_bytes), (three.min_step_mass, three.state_bytes), "{what}");
+            assert!((3.0 * one.real("retained_mass_sum") - three.real("retained_mass_sum")).abs() < 1e-9, "{what}");
+            assert_eq!(
+                (one.number("min_step_mass"), one.count("state_bytes")),
+                (three.number("min_step_mass"), three.count("state_bytes")),
+                "{what}"
+            );
         }
     }
 }
@@ -185,7 +209,10 @@ fn a_step_without_attention_in_one_head_is_none_for_the_group() {
     heads[1][2] = None;
     let situation = Situation { heads: heads.to_vec(), ..Situation::plain(SelfKind::Excluded, Rows::new()) };
     let tally = tallies(&situation, &[lane("h2o", 2, &[("recent-window", 1)])]).remove(0);
-    assert_eq!((tally.steps, tally.skipped_rows, tally.rows, tally.evicted), (3, 1, 6, 3));
+    assert_eq!(
+        (tally.count("steps"), tally.count("skipped_rows"), tally.count("rows"), tally.count("evicted")),
+        (3, 1, 6, 3)
+    );
 }
 
 #[test]

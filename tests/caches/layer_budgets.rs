@@ -79,16 +79,16 @@ fn tables_that_make_no_sense_are_refused() {
     let table = |text: &str| folder.write("table.json", text);
     refuses(2, "no-such.json", &["\"no-such.json\"", "uniform, pyramid:RATIO, funnel:RATIO"]);
     for ratio in ["", "0.5", "-1", "x", "1e3", "inf", "NaN", "10000000", "1.0000001"] {
-        refuses(2, &format!("pyramid:{ratio}"), &[&format!("{ratio:?} is no ratio")]);
-        refuses(2, &format!("funnel:{ratio}"), &[&format!("{ratio:?} is no ratio")]);
+        refuses(2, &format!("pyramid:{ratio}"), &[&format!("{ratio:?} is not a ratio")]);
+        refuses(2, &format!("funnel:{ratio}"), &[&format!("{ratio:?} is not a ratio")]);
     }
-    refuses(1, &table("not json"), &["table.json", "no table of layer budgets such as"]);
-    refuses(1, &table("[1, 2, 3]"), &["table.json", "no table of layer budgets such as"]);
+    refuses(1, &table("not json"), &["table.json", "not a table of budgets such as"]);
+    refuses(1, &table("[1, 2, 3]"), &["table.json", "not a table of budgets such as"]);
     refuses(1, &table("{}"), &["table.json", "do not add up to anything"]);
     refuses(1, &table(r#"{"0": 0, "1": 0, "2": 0}"#), &["do not add up to anything"]);
-    refuses(1, &table(r#"{"first": 1}"#), &["\"first\" is no layer number"]);
-    refuses(1, &table(r#"{"0": -1, "1": 1, "2": 1}"#), &["the budget of layer 0 is no number"]);
-    refuses(1, &table(r#"{"0": "3", "1": 1, "2": 1}"#), &["the budget of layer 0 is no number"]);
+    refuses(1, &table(r#"{"first": 1}"#), &["\"first\" is neither a layer"]);
+    refuses(1, &table(r#"{"0": -1, "1": 1, "2": 1}"#), &["the budget of \"0\" is not a number"]);
+    refuses(1, &table(r#"{"0": "3", "1": 1, "2": 1}"#), &["the budget of \"0\" is not a number"]);
     refuses(2, &table(r#"{"0": 1, "2": 1}"#), &["sliding-window", "has no layer 1, it names 0, 2"]);
 }
 

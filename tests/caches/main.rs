@@ -6,6 +6,9 @@
 
 mod agree;
 #[allow(dead_code, reason = "shared with the other programs of tests")]
+#[path = "../suite/as_meters.rs"]
+mod as_meters;
+#[allow(dead_code, reason = "shared with the other programs of tests")]
 #[path = "../suite/as_reference.rs"]
 mod as_reference;
 #[allow(dead_code, reason = "shared with the other programs of tests")]

@@ -72,7 +72,7 @@ impl Lane {
         let measure = |row: &Vec<f32>| Measured::of(row, &self.cache.kept, k, evicted_before);
         let measured = heads.iter().flatten().map(measure).filter(|_| step >= prompt).collect();
         if let Some(view) = heads.and_then(|heads| self.view(&heads)) {
-            self.cache.observe(kind.row_length(step), view);
+            self.cache.observe(step, kind.row_length(step), view);
         }
         if kind == SelfKind::Excluded {
             self.cache.admit(step as u32);

@@ -29,15 +29,14 @@ fn outcomes(source: &dyn Source, lanes: &[LanePlan]) -> Vec<Outcome> {
 
 /// Retained mass of one lane over all caches.
 fn mass(outcomes: &[Outcome], lane: usize) -> f64 {
-    let sum = |figure: fn(&kvsim::replay::Tally) -> f64| -> f64 {
-        outcomes.iter().map(|outcome| figure(&outcome.tallies[lane])).sum()
-    };
-    sum(|tally| tally.retained) / sum(|tally| tally.rows as f64)
+    let mut all = outcomes[0].tallies[lane].clone();
+    outcomes[1..].iter().for_each(|outcome| all.merge(&outcome.tallies[lane]));
+    all.figure("retained_mass").expect("rows were measured")
 }
 
 /// The published lanes of policies that the crate has.
 fn published_lanes() -> Vec<(LanePlan, f64)> {
-    let known = LANES.iter().filter(|(name, ..)| find(name).is_ok() && !NEED_VECTORS.contains(name));
+    let known = LANES.iter().filter(|(name, ..)| find(name).is_some() && !NEED_VECTORS.contains(name));
     known.map(|(name, budget, figures)| (lane(name, *budget, &[]), figures[0])).collect()
 }
 

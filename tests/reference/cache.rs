@@ -4,6 +4,8 @@ use super::{Setting, policies};
 
 /// What a policy is shown of one row: the kept positions, ascending, with the weight of each.
 pub struct Seen {
+    /// The step whose row it is.
+    pub step: u32,
     /// Weights in the whole row, kept or not.
     pub row_length: usize,
     /// Kept positions, ascending.
@@ -80,9 +82,9 @@ impl Cache {
     }
 
     /// Shows the policy one weight for each kept position.
-    pub fn observe(&mut self, row_length: usize, weights: Vec<f32>) {
+    pub fn observe(&mut self, step: usize, row_length: usize, weights: Vec<f32>) {
         assert_eq!(weights.len(), self.kept.len(), "one weight for each kept position");
-        self.policy.observe(&Seen { row_length, positions: self.kept.clone(), weights });
+        self.policy.observe(&Seen { step: step as u32, row_length, positions: self.kept.clone(), weights });
     }
 
     /// Adds the newest position.

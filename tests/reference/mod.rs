@@ -6,6 +6,7 @@
 //!
 //! - [`cache`]: a kept set with a policy, and the calls that change it
 //! - [`policies`], [`snapkv`], [`decay`], [`paper`]: what each policy remembers and whom it evicts
+//! - [`meters`]: what each meter counts
 //! - [`replay`]: one stream through one setting, with everything measured
 //! - [`cross_layer`]: several streams that share one importance vector
 //! - [`future`]: the bounds that know the rows to come
@@ -19,6 +20,7 @@ pub mod cache;
 pub mod cross_layer;
 pub mod decay;
 pub mod future;
+pub mod meters;
 pub mod outcome;
 pub mod paper;
 pub mod policies;

@@ -1,5 +1,7 @@
 //! What a replay reports: every step, and the figures that sum it up.
 
+use super::meters::{Seen, StepSeen};
+
 /// One row against the positions that were kept when it came.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
@@ -21,6 +23,10 @@ pub struct Measured {
     pub broken: bool,
     /// Something had been evicted before this row.
     pub after_first_eviction: bool,
+    /// The row itself.
+    pub row: Vec<f32>,
+    /// The positions that were kept.
+    pub kept: Vec<u32>,
 }
 
 impl Measured {
@@ -45,6 +51,8 @@ impl Measured {
             peak_missed: hits(&peaks) < peaks.len(),
             broken: mass < row_total * 0.1,
             after_first_eviction,
+            row: row.to_vec(),
+            kept: kept.to_vec(),
         }
     }
 }
@@ -98,6 +106,23 @@ impl Outcome {
         let kept = steps.last().map_or(Vec::new(), |step| step.kept.clone());
         let masses = steps.iter().filter_map(|step| step.measured.as_ref()).map(|row| row.mass).collect();
         Outcome { steps, kept, masses }
+    }
+
+    /// What the meters have to count of the replay.
+    pub fn seen(&self, budget: Option<usize>) -> Seen {
+        let step = |step: &StepOutcome| StepSeen {
+            kept: step.kept.len(),
+            evicted: step.victims.len(),
+            expired: 0,
+            measured: step.measured.is_some(),
+            in_prompt: false,
+        };
+        Seen {
+            rows: self.rows().into_iter().cloned().collect(),
+            steps: self.steps.iter().map(step).collect(),
+            budget,
+            sinks: 4,
+        }
     }
 
     fn rows(&self) -> Vec<&Measured> {

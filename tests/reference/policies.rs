@@ -21,6 +21,7 @@ pub fn build(setting: &Setting) -> Box<dyn Policy> {
             recent_window,
             generator: Generator::seeded(setting.seed),
         }),
+        "lru" => Box::new(Lru { touched: HashMap::new(), touch: setting.number("touch", 0.5), recent_window }),
         "h2o" => Box::new(H2o { score: HashMap::new(), recent_window }),
         "scissorhands" => Box::new(Scissorhands { votes: HashMap::new(), recent_window }),
         "tova" => Box::new(Tova { last: HashMap::new() }),
@@ -94,6 +95,40 @@ impl Policy for Random {
 
     fn sink_count(&self) -> Option<usize> {
         Some(self.sinks)
+    }
+}
+
+/// The step that touched each position last.
+struct Lru {
+    touched: HashMap<u32, u32>,
+    touch: f64,
+    recent_window: usize,
+}
+
+impl Policy for Lru {
+    fn observe(&mut self, seen: &Seen) {
+        for (position, weight) in seen.pairs() {
+            if weight > self.touch * seen.share() {
+                self.touched.insert(position, seen.step);
+            }
+        }
+    }
+
+    fn admit(&mut self, position: u32) {
+        self.touched.insert(position, position);
+    }
+
+    fn choose(&mut self, kept: &[u32], budget: usize) -> Vec<u32> {
+        let touched = |position| f64::from(self.touched[&position]);
+        lowest(&outside_window(kept, self.recent_window), kept.len() - budget, touched)
+    }
+
+    fn forget(&mut self, position: u32) {
+        self.touched.remove(&position);
+    }
+
+    fn probe(&self, name: &str, position: u32) -> Option<f64> {
+        (name == "lastTouchOf").then(|| f64::from(self.touched[&position]))
     }
 }
 

@@ -56,7 +56,7 @@ impl Lane {
         }
         let measured = row.map(|row| self.measure(row, k));
         if let Some(weights) = row.and_then(|row| view(row, &self.cache.kept, renormalized)) {
-            self.cache.observe(row_length, weights);
+            self.cache.observe(step, row_length, weights);
         }
         if self.kind == SelfKind::Excluded {
             self.cache.admit(step as u32);

@@ -88,16 +88,16 @@ impl Policy for SnapKv {
 }
 
 /// The budget of one layer: layer 0 gets `pyramidRatio` (4) times what the last one gets, the
-/// others lie on the line between, and the average is the budget of the setting. Takes `layer` (0)
-/// and `numLayers` (1).
+/// others lie on the line between, and the average is the budget of the setting; rounded down, in
+/// whole numbers of millionths. Takes `layer` (0) and `numLayers` (1).
 pub fn pyramid_share(setting: &Setting) -> usize {
-    let layers = setting.count("numLayers", 1) as f64;
-    if layers == 1.0 {
+    const ONE: u128 = 1_000_000;
+    let layers = setting.count("numLayers", 1) as u128;
+    if layers == 1 {
         return setting.budget;
     }
-    let layer = setting.count("layer", 0) as f64;
-    let ratio = setting.number("pyramidRatio", 4.0);
-    let twice = 2.0 * setting.budget as f64;
-    let share = twice * (ratio * (layers - 1.0) - layer * (ratio - 1.0)) / ((ratio + 1.0) * (layers - 1.0));
-    (share.floor() as usize).max(setting.count("recentWindow", 32) + 1)
+    let (layer, budget) = (setting.count("layer", 0) as u128, setting.budget as u128);
+    let ratio = (setting.number("pyramidRatio", 4.0) * ONE as f64).round() as u128;
+    let share = 2 * budget * (ratio * (layers - 1) - layer * (ratio - ONE)) / ((ratio + ONE) * (layers - 1));
+    (share as usize).max(setting.count("recentWindow", 32) + 1)
 }

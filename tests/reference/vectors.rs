@@ -63,7 +63,7 @@ fn decode_step(cache: &mut Cache, position: u32, attention: &Value) -> Value {
     if let Some(weights) = attention.as_array() {
         let weights = weights.iter().map(|weight| weight.as_f64().expect("a weight is a number") as f32).collect();
         // A row of a trace without self attention has one weight for each earlier position.
-        cache.observe(position as usize, weights);
+        cache.observe(position as usize, position as usize, weights);
     }
     cache.admit(position);
     Value::Null

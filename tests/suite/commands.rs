@@ -30,6 +30,7 @@ const HELP: &[(&str, &[&str])] = &[
     ("analyze", &["[default: text]", "[default: 0.01]", "[default: error]", "csv: For programs, one figure a line"]),
     ("vectors", &["exits with 1"]),
     ("policies", &["budget of 512"]),
+    ("memory", &["[default: 1]", "[default: text]", "[default: as typed, else gib]"]),
 ];
 
 /// Lines wrap by the width of the terminal: compare words.

@@ -2,9 +2,9 @@
 
 use crate::common::lanes::trace;
 use kvsim::error::Error;
-use kvsim::policy::table::{Make, PolicyEntry, Setting, anything_goes, as_given};
+use kvsim::policy::table::{Make, PolicyEntry, Setting};
 use kvsim::policy::{Overflow, Policy};
-use kvsim::position::Slot;
+use kvsim::position::{Position, Slot};
 use kvsim::replay::{LanePlan, NoObserver, Options, caches_of, replay};
 use kvsim::trace::SelfAttention::Excluded;
 use kvsim::trace::memory::Rows;
@@ -19,17 +19,7 @@ impl Policy for Stubborn {
 }
 
 const fn stubborn(name: &'static str, make: fn(&Setting) -> Box<dyn Policy>) -> PolicyEntry {
-    PolicyEntry {
-        name,
-        summary: "does as it likes",
-        paper: None,
-        parameters: &[],
-        budgeted: true,
-        check: anything_goes,
-        cache_budget: as_given,
-        figure: None,
-        make: Make::Policy(make),
-    }
+    PolicyEntry::new(name, "does as it likes", Make::Policy(make))
 }
 
 static SILENT: PolicyEntry = stubborn("silent", |_| Box::new(Stubborn(&[])));
@@ -39,20 +29,20 @@ static STRAYING: PolicyEntry = stubborn("straying", |_| Box::new(Stubborn(&[0, 9
 static UNORDERED: PolicyEntry = stubborn("unordered", |_| Box::new(Stubborn(&[1, 0])));
 static GENEROUS: PolicyEntry = stubborn("generous", |_| Box::new(Stubborn(&[0, 1])));
 
-/// A budget that shrinks by two in the eyes of the policy's cache, so that two must go at once.
-static HASTY: PolicyEntry = PolicyEntry { cache_budget: |_| 0, ..stubborn("hasty", |_| Box::new(Stubborn(&[0]))) };
-
 fn rows() -> Rows {
     (1..=6).map(|len| Some(vec![1.0 / len as f32; len])).collect()
 }
 
 fn run(entry: &'static PolicyEntry, threads: usize) -> Result<u64, Error> {
+    run_with(entry, Options { threads, ..Options::default() })
+}
+
+fn run_with(entry: &'static PolicyEntry, options: Options) -> Result<u64, Error> {
     let trace = trace(Excluded, &rows());
     let caches = caches_of(kvsim::trace::Source::info(&trace))?;
-    let options = Options { threads, ..Options::default() };
     let sound = LanePlan::new(kvsim::policy::table::find("tova").expect("in the table"), 3);
     let outcomes = replay(&trace, &caches, &[sound, LanePlan::new(entry, 3)], &options, &NoObserver)?;
-    Ok(outcomes[0].tallies[1].evicted)
+    Ok(outcomes[0].tallies[1].count("evicted"))
 }
 
 #[test]
@@ -62,7 +52,6 @@ fn every_broken_contract_names_policy_step_and_counts() {
         (&REPEATING, 3, "named 2 victims of 4 held out of order or twice"),
         (&STRAYING, 3, "named slot 9 as one of 2 victims, 4 are held"),
         (&UNORDERED, 3, "named 2 victims of 4 held out of order or twice"),
-        (&HASTY, 1, "named 1 victims of 2 held, 2 must go"),
     ];
     for (entry, at, wanted) in broken {
         match run(entry, 1) {
@@ -72,6 +61,38 @@ fn every_broken_contract_names_policy_step_and_counts() {
             other => panic!("{}: {other:?}", entry.name),
         }
     }
+}
+
+#[test]
+fn a_cut_of_several_at_once_asks_for_all_of_them() {
+    let options = Options { prompt_end: Position(5), ..Options::default() };
+    let error = run_with(&SHORT, options).expect_err("it names one of two");
+    assert!(matches!(&error, Error::Contract { step: 4, .. }), "{error}");
+    assert!(error.to_string().ends_with("named 1 victims of 5 held, 2 must go"), "{error}");
+}
+
+/// Forgets what it was told to hold.
+struct Forgetful;
+
+impl Policy for Forgetful {
+    fn choose(&mut self, _overflow: Overflow<'_>, victims: &mut Vec<Slot>) {
+        victims.push(Slot(0));
+    }
+
+    fn slots(&self) -> Option<usize> {
+        Some(1)
+    }
+}
+
+static FORGETFUL: PolicyEntry = stubborn("forgetful", |_| Box::new(Forgetful));
+
+/// Debug builds look after each call, and stop there.
+#[test]
+#[cfg_attr(debug_assertions, should_panic(expected = "holds state for 1 slots, 2 are held"))]
+fn state_for_other_slots_than_are_held_is_a_broken_contract() {
+    let error = run(&FORGETFUL, 1).expect_err("it has lost count");
+    let wanted = "policy \"forgetful\" broke its contract at step 3: holds state for 1 slots, 4 are held";
+    assert_eq!(error.to_string(), wanted);
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! [`bad_traces`], [`bad_requests`], [`memory`].
 
 mod agree;
+mod as_meters;
 mod as_reference;
 mod bad_requests;
 mod bad_traces;
@@ -12,6 +13,9 @@ mod commands;
 mod common;
 mod contract;
 mod memory;
+mod memory_command;
+mod meters;
+mod needs;
 mod properties;
 mod recorded;
 #[path = "../reference/mod.rs"]

@@ -114,10 +114,15 @@ fn a_budget_as_long_as_the_trace_retains_exactly_everything() {
     for (budget, evictions) in [(5, 1), (6, 0), (100, 0)] {
         for lane in every_lane(budget) {
             let (tally, ..) = assert_agree(&trace_a(), Excluded, &lane, &top(2));
-            assert_eq!(tally.retained, 5.0, "{} at {budget}", lane.entry.name);
+            assert_eq!(tally.real("retained_mass_sum"), 5.0, "{} at {budget}", lane.entry.name);
             if !lane.entry.is_bound() {
                 let evictions = if lane.entry.budgeted { evictions } else { 0 };
-                assert_eq!((tally.heavy_hits, tally.evicted), (9, evictions), "{} at {budget}", lane.entry.name);
+                assert_eq!(
+                    (tally.count("heavy_hits"), tally.count("evicted")),
+                    (9, evictions),
+                    "{} at {budget}",
+                    lane.entry.name
+                );
             }
         }
     }
@@ -152,7 +157,7 @@ fn rows_whose_kept_sum_is_zero_are_no_information_to_a_renormalized_view() {
     let options = Options { view: ViewKind::Renormalized, ..top(2) };
     for lane in every_lane(3) {
         let (tally, ..) = assert_agree(&rows, Excluded, &lane, &options);
-        assert!(tally.retained.is_finite() && tally.steps == 7, "{}", lane.entry.name);
+        assert!(tally.real("retained_mass_sum").is_finite() && tally.count("steps") == 7, "{}", lane.entry.name);
     }
     let lane = lane("h2o", 3, &[("recent-window", 0)]);
     assert_near(mass_and_recall(&assert_agree(&rows, Excluded, &lane, &options).0)[0], 3.0 / 7.0, "h2o");
@@ -194,15 +199,15 @@ fn a_third_is_above_an_even_share_of_three_or_not_as_it_is_stored() {
         let stored = open(folder.write("thirds.safetensors", bytes));
         let row = read_rows(&*stored, 0).remove(2).expect("attention");
         let mut cache = cache_of(&lane("scissorhands", 3, &[("recent-window", 1)]), 3);
-        cache.observe(&row, 3);
-        let figures: Vec<Option<f64>> = (0..3).map(|slot| cache.policy().figure(Slot(slot))).collect();
-        assert_eq!(figures, [Some(votes); 3], "{dtype:?}");
+        cache.observe(Position(3), 3, &row, None);
+        let probes: Vec<Option<f64>> = (0..3).map(|slot| cache.policy().probe(Slot(slot))).collect();
+        assert_eq!(probes, [Some(votes); 3], "{dtype:?}");
     }
 }
 
 fn cache_of(lane: &LanePlan, positions: u32) -> Cache {
     let Make::Policy(make) = lane.entry.make else { panic!("{} is no policy", lane.entry.name) };
-    let setting = lane.setting(kvsim::policy::pyramidkv::LayerPlace::ONLY);
+    let setting = lane.setting(kvsim::budgets::LayerPlace::ONLY);
     let mut cache = Cache::new(lane.entry.name, make(&setting), setting.budget);
     (0..positions).for_each(|position| cache.admit(Position(position)));
     cache
@@ -215,8 +220,8 @@ fn half_of_every_weight_retains_half_and_changes_no_decision() {
         let window: &[(&str, usize)] = if policy == "tova" { &[] } else { &[("recent-window", 1)] };
         let [whole, half] =
             [&trace_a(), &halved].map(|rows| assert_agree(rows, Excluded, &lane(policy, 3, window), &top(2)));
-        assert_eq!(half.0.retained * 2.0, whole.0.retained, "{policy}");
-        assert_eq!(half.0.row_mass, 2.5, "{policy}");
+        assert_eq!(half.0.real("retained_mass_sum") * 2.0, whole.0.real("retained_mass_sum"), "{policy}");
+        assert_eq!(half.0.real("row_mass_sum"), 2.5, "{policy}");
         assert_eq!(victims(&half.1), victims(&whole.1), "{policy}");
     }
 }
@@ -231,5 +236,5 @@ fn positions_leave_a_trace_of_several_layers_by_their_share() {
     let folder = Folder::new();
     let source = open(folder.write("layer.safetensors", bytes));
     let (tally, _) = logged(&*source, &[lane("pyramidkv", 128, &[])], &top(2)).remove(0);
-    assert_eq!(tally.budget_sum, 102, "layer 2 of 4 at an average of 128");
+    assert_eq!(tally.count("budget_sum"), 102, "layer 2 of 4 at an average of 128");
 }

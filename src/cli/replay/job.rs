@@ -27,9 +27,9 @@ impl Job {
         notes::note(args.quiet, &info.name, &info.notes);
         let caches = args.streams.select(info)?;
         notes::note(args.quiet, &info.name, &args.streams.hints(info));
-        let options = Options { block_prompt: block_prompt(args, info)?, ..options };
+        let options = Options { prompt_end: prompt_end(args, info)?, ..options };
         let Lanes { lanes, notes, .. } =
-            request.lanes(info.positions, &caches, &options.layer_budgets).checked(args.skip_invalid)?;
+            request.lanes(info.positions, &caches, &options.budgets).checked(args.skip_invalid)?;
         notes::note(args.quiet, &info.name, &notes);
         notes::warn(args.quiet, &info.name, &nothing_to_measure(info, &caches, &options));
         let layer_shape = args.layer_budget.to_string_lossy().into_owned();
@@ -53,7 +53,7 @@ impl Job {
 }
 
 /// Where a prompt that is cut down at once ends; 0 where the budget holds from the first row.
-fn block_prompt(args: &ReplayArgs, info: &TraceInfo) -> Result<Position, Error> {
+fn prompt_end(args: &ReplayArgs, info: &TraceInfo) -> Result<Position, Error> {
     let len = args.prompt_len.or_else(|| info.metadata_count("prompt_len").filter(|len| *len > 0));
     match len {
         _ if args.prompt == PromptKind::Stream && args.prompt_len.is_some() => {
@@ -77,7 +77,7 @@ fn block_prompt(args: &ReplayArgs, info: &TraceInfo) -> Result<Position, Error> 
 /// Why every figure will be blank, where that can be told.
 fn nothing_to_measure(info: &TraceInfo, caches: &[CachePlan], options: &Options) -> Vec<String> {
     let most = rows_read(info, caches, options).max().unwrap_or(0);
-    let prompt = options.block_prompt;
+    let prompt = options.prompt_end;
     match most {
         0 => vec!["there is no row to replay".to_owned()],
         _ if info.first_position.index() + most <= prompt.index() => {

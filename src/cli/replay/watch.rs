@@ -5,6 +5,7 @@ use crate::cli::output::Output;
 use crate::cli::progress::Progress;
 use crate::cli::timing::Timing;
 use kvsim::error::Error;
+use kvsim::needs::Needs;
 use kvsim::replay::{CachePlan, ExcessMass, Observer, Stage, StepRecord};
 use kvsim::report::steps::StepWriter;
 use std::sync::Mutex;
@@ -50,8 +51,8 @@ impl Observer for Watcher<'_> {
         self.excess.lock().expect("no thread panicked").push(*excess);
     }
 
-    fn wants_steps(&self) -> bool {
-        self.steps.is_some()
+    fn needs(&self) -> Needs {
+        if self.steps.is_some() { Needs::STEP_RECORDS } else { Needs::NOTHING }
     }
 
     fn steps(&self, cache: &CachePlan, records: &[Vec<StepRecord>]) -> kvsim::error::Result<()> {

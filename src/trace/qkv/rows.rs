@@ -2,7 +2,7 @@
 
 use super::matrix::{Matrix, MatrixReader};
 use crate::error::{Error, Result};
-use crate::kernels::{KeyPanel, Logits, ScoreRow, scores, softmax};
+use crate::kernels::{KeyPanel, Logits, ScoreRow, products, softmax};
 use crate::position::Position;
 use crate::trace::{RowBlock, RowReader};
 use std::sync::Arc;
@@ -81,7 +81,7 @@ impl RebuiltRows {
             attended.push(ScoreRow { from, scores });
             weights = rest;
         }
-        scores(&self.query, &self.keys, &mut attended, &mut self.packed);
+        products(&self.query, &self.keys, &mut attended, &mut self.packed);
         for (t, row) in (first..).zip(&mut attended) {
             if softmax(row.scores, self.logits).is_none() {
                 return Err(refuse(&self.place, t, row));

@@ -1,6 +1,7 @@
 //! Replays through the library, with or without a record of every step.
 
 use kvsim::error::Result;
+use kvsim::needs::Needs;
 use kvsim::policy::parameter::PARAMETERS;
 use kvsim::policy::table::find;
 use kvsim::replay::{CachePlan, LanePlan, NoObserver, Observer, Options, StepRecord, Tally, caches_of, replay};
@@ -64,16 +65,23 @@ pub fn tallies_of_one(source: &dyn Source, lanes: &[LanePlan]) -> Vec<Tally> {
 
 /// Retained mass and heavy-hitter recall.
 pub fn mass_and_recall(tally: &Tally) -> [f64; 2] {
-    [tally.retained / tally.rows as f64, tally.heavy_hits as f64 / tally.heavy_possible as f64]
+    ["retained_mass", "heavy_recall"].map(|name| tally.figure(name).expect("rows were measured"))
 }
 
 /// Records what each lane of a single stream did in every step.
 #[derive(Default)]
 pub struct StepLog(Mutex<Vec<Vec<StepRecord>>>);
 
+impl StepLog {
+    /// The records of every lane.
+    pub fn records(self) -> Vec<Vec<StepRecord>> {
+        self.0.into_inner().expect("no thread panicked")
+    }
+}
+
 impl Observer for StepLog {
-    fn wants_steps(&self) -> bool {
-        true
+    fn needs(&self) -> Needs {
+        Needs::STEP_RECORDS
     }
 
     fn steps(&self, _cache: &CachePlan, records: &[Vec<StepRecord>]) -> Result<()> {
@@ -90,7 +98,7 @@ pub fn logged(source: &dyn Source, lanes: &[LanePlan], options: &Options) -> Vec
     let cache = caches_of(source.info()).expect("sound metadata").remove(0);
     let log = StepLog::default();
     let mut outcomes = replay(source, &[cache], lanes, options, &log).expect("a sound replay");
-    outcomes.remove(0).tallies.into_iter().zip(log.0.into_inner().expect("no thread panicked")).collect()
+    outcomes.remove(0).tallies.into_iter().zip(log.records()).collect()
 }
 
 /// The victims of each step.

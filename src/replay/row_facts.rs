@@ -32,9 +32,9 @@ impl RowFacts {
         KeptLimits { pivotal: self.pivotal_limit, heavy: self.heavy_limit }
     }
 
-    /// Whether peaks or ties have to be looked for among the kept weights.
+    /// Whether peaks or ties have to be looked for among the kept weights, one by one.
     #[inline]
-    pub(super) fn needs_kept_weights(&self) -> bool {
+    pub(super) fn has_peaks_or_ties(&self) -> bool {
         self.peaks > 0 || self.heavy_tie.is_some()
     }
 

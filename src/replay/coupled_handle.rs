@@ -1,38 +1,38 @@
-//! Puts one coupled policy behind several caches: each cache gets a policy that passes its calls on.
+//! Puts one coupled policy behind several caches: each cache gets a handle that passes its calls on.
 
 use crate::policy::coupled::CoupledPolicy;
-use crate::policy::{Overflow, Policy, View};
-use crate::position::{Position, Slot};
+use crate::policy::{Admission, Observation, Overflow, Policy};
+use crate::position::Slot;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// What one cache sees of a coupled policy.
 ///
 /// A lane has its caches take turns, so that the lock is never contended; it lets the lane as a
 /// whole move between threads.
-struct Member {
+struct CoupledHandle {
     shared: Arc<Mutex<Box<dyn CoupledPolicy>>>,
     cache: usize,
 }
 
 /// One policy for each of `caches` caches, all of them the given one.
-pub(super) fn members(policy: Box<dyn CoupledPolicy>, caches: usize) -> impl Iterator<Item = Box<dyn Policy>> {
+pub(super) fn handles(policy: Box<dyn CoupledPolicy>, caches: usize) -> impl Iterator<Item = Box<dyn Policy>> {
     let shared = Arc::new(Mutex::new(policy));
-    (0..caches).map(move |cache| Box::new(Member { shared: Arc::clone(&shared), cache }) as Box<dyn Policy>)
+    (0..caches).map(move |cache| Box::new(CoupledHandle { shared: Arc::clone(&shared), cache }) as Box<dyn Policy>)
 }
 
-impl Member {
+impl CoupledHandle {
     fn policy(&self) -> MutexGuard<'_, Box<dyn CoupledPolicy>> {
         self.shared.lock().expect("a policy that panics ends the run")
     }
 }
 
-impl Policy for Member {
-    fn admit(&mut self, position: Position) {
-        self.policy().admit(self.cache, position);
+impl Policy for CoupledHandle {
+    fn admit(&mut self, admission: Admission<'_>) {
+        self.policy().admit(self.cache, admission);
     }
 
-    fn observe(&mut self, view: View<'_>) {
-        self.policy().observe(self.cache, view);
+    fn observe(&mut self, seen: Observation<'_>) {
+        self.policy().observe(self.cache, seen);
     }
 
     fn choose(&mut self, overflow: Overflow<'_>, victims: &mut Vec<Slot>) {
@@ -41,6 +41,10 @@ impl Policy for Member {
 
     fn forget(&mut self, slots: &[Slot]) {
         self.policy().forget(self.cache, slots);
+    }
+
+    fn slots(&self) -> Option<usize> {
+        self.policy().slots(self.cache)
     }
 
     fn slot_bytes(&self) -> usize {

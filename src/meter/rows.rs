@@ -1,0 +1,43 @@
+//! Steps and rows: what the means of other meters are taken over.
+
+use super::column::{Number, Sum};
+use super::{Counted, LaneEnd, Meter, MeterEntry, RowCounts, Run, StepCounts};
+
+pub(super) const ENTRY: MeterEntry =
+    MeterEntry::new("rows", "steps and rows, measured or not", SUMS, &[], |_| Box::new(Rows::default()))
+        .run(Run::Always)
+        .of_lanes();
+
+const SUMS: &[Sum] = &[
+    Sum::count("steps", "steps", "steps measured"),
+    Sum::count("rows", "rows", "rows behind the means: one for each measured step and query head"),
+    Sum::count("skipped_rows", "steps", "steps without usable attention"),
+    Sum::count("prompt_steps", "steps", "steps of a prompt that is cut down at once: observed, not measured"),
+];
+
+#[derive(Default)]
+struct Rows {
+    steps: u64,
+    rows: u64,
+    skipped: u64,
+    in_prompt: u64,
+}
+
+impl Meter for Rows {
+    fn rows(&mut self, rows: &[RowCounts]) {
+        self.rows += rows.len() as u64;
+    }
+
+    fn steps(&mut self, steps: &[StepCounts]) {
+        for step in steps {
+            let in_prompt = step.in_prompt;
+            self.in_prompt += u64::from(in_prompt);
+            self.steps += u64::from(!in_prompt && step.measured);
+            self.skipped += u64::from(!in_prompt && !step.measured);
+        }
+    }
+
+    fn finish(self: Box<Self>, _end: &LaneEnd) -> Counted {
+        Counted::all([self.steps, self.rows, self.skipped, self.in_prompt].map(Number::Count))
+    }
+}

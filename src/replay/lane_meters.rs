@@ -1,0 +1,117 @@
+//! The meters of one lane on one cache: hands them what the engine counts, a batch at a time, and what
+//! they need beyond that, row by row.
+
+use crate::meter::{KeptRow, LaneEnd, Meter, MeterEntry, MeterPlan, RowCounts, StepCounts, Tally};
+use crate::needs::Needs;
+use crate::position::Position;
+
+/// What a lane's meters have counted, and what they are still to count.
+pub(super) struct LaneMeters {
+    plans: Vec<MeterPlan>,
+    budget: Option<usize>,
+    running: Running,
+    /// Those of the step under way, where steps are recorded.
+    of_step: Option<Running>,
+    rows: Vec<RowCounts>,
+    steps: Vec<StepCounts>,
+    /// Rows before the step under way.
+    rows_before: usize,
+}
+
+impl LaneMeters {
+    /// The meters of a plan that get by with what a lane has: one without a kept set runs fewer.
+    pub(super) fn new(plans: &[MeterPlan], has_kept_set: bool, budget: Option<usize>) -> LaneMeters {
+        let set = Needs::KEPT_SET.and(Needs::KEPT_WEIGHTS);
+        let possible = |plan: &&MeterPlan| has_kept_set || !plan.entry.needs.has_any(set);
+        let plans: Vec<MeterPlan> = plans.iter().filter(possible).cloned().collect();
+        let running = Running::start(plans.iter(), budget);
+        LaneMeters { plans, budget, running, of_step: None, rows: Vec::new(), steps: Vec::new(), rows_before: 0 }
+    }
+
+    /// Whether a meter looks at the weights of kept positions.
+    #[inline]
+    pub(super) fn look_at_weights(&self) -> bool {
+        self.running.needs.has(Needs::KEPT_WEIGHTS)
+    }
+
+    /// Begins a step that is to be recorded.
+    pub(super) fn start_recording(&mut self) {
+        let by_step = self.plans.iter().filter(|plan| plan.entry.by_step);
+        self.of_step = Some(Running::start(by_step, self.budget));
+        self.rows_before = self.rows.len();
+    }
+
+    /// What was counted of the step under way.
+    pub(super) fn recorded(&mut self) -> Tally {
+        let mut step = self.of_step.take().expect("the step was begun");
+        step.count(&self.rows[self.rows_before..], &[]);
+        step.finish(&LaneEnd::new(None))
+    }
+
+    /// Takes in a measured row.
+    #[inline]
+    pub(super) fn add_row(&mut self, counts: RowCounts, positions: &[Position], weights: Option<&[f32]>, row: &[f32]) {
+        self.rows.push(counts);
+        if self.running.by_row {
+            let seen = KeptRow::new(counts, positions, weights, row);
+            self.running.look_at(seen);
+            self.of_step.iter_mut().for_each(|step| step.look_at(seen));
+        }
+    }
+
+    /// Takes in a step.
+    #[inline]
+    pub(super) fn add_step(&mut self, counts: StepCounts) {
+        self.steps.push(counts);
+    }
+
+    /// Hands on what was counted: once a batch, so that meters cost no call a row.
+    pub(super) fn flush(&mut self) {
+        self.running.count(&self.rows, &self.steps);
+        self.rows.clear();
+        self.steps.clear();
+    }
+
+    pub(super) fn finish(mut self, end: &LaneEnd) -> Tally {
+        self.flush();
+        self.running.finish(end)
+    }
+}
+
+/// Meters at work.
+struct Running {
+    meters: Vec<(&'static MeterEntry, Box<dyn Meter>)>,
+    needs: Needs,
+    /// Whether any looks at rows one by one.
+    by_row: bool,
+}
+
+/// What makes a meter look at rows one by one.
+const OF_ROWS: Needs = Needs::KEPT_WEIGHTS.and(Needs::WHOLE_ROWS);
+
+impl Running {
+    fn start<'a>(plans: impl Iterator<Item = &'a MeterPlan>, budget: Option<usize>) -> Running {
+        let meters: Vec<_> = plans.map(|plan| (plan.entry, (plan.entry.make)(&plan.setting(budget)))).collect();
+        let needs = meters.iter().fold(Needs::NOTHING, |needs, (entry, _)| needs.and(entry.needs));
+        Running { meters, needs, by_row: needs.has_any(OF_ROWS) }
+    }
+
+    fn look_at(&mut self, row: KeptRow<'_>) {
+        for (entry, meter) in self.meters.iter_mut().filter(|(entry, _)| entry.needs.has_any(OF_ROWS)) {
+            meter.row(&row.only(entry.needs));
+        }
+    }
+
+    fn count(&mut self, rows: &[RowCounts], steps: &[StepCounts]) {
+        for (_, meter) in &mut self.meters {
+            meter.rows(rows);
+            meter.steps(steps);
+        }
+    }
+
+    fn finish(self, end: &LaneEnd) -> Tally {
+        let mut tally = Tally::default();
+        self.meters.into_iter().for_each(|(entry, meter)| tally.add(entry, meter.finish(end)));
+        tally
+    }
+}

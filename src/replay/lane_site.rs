@@ -1,0 +1,26 @@
+//! What a lane is told of its cache and of the run.
+
+use super::options::ViewKind;
+use super::schedule::Schedule;
+use crate::meter::MeterPlan;
+use crate::needs::Needs;
+use crate::position::Position;
+use crate::trace::SelfAttention;
+
+/// Where a lane works.
+#[derive(Clone, Copy)]
+pub(super) struct LaneSite<'a> {
+    /// Name of the policy, for messages.
+    pub name: &'static str,
+    /// What the policy needs of a step.
+    pub needs: Needs,
+    /// When the cache is cut.
+    pub schedule: Schedule,
+    pub self_attention: SelfAttention,
+    /// Step of the first row: the positions before it are there from the start.
+    pub first: Position,
+    pub view: ViewKind,
+    /// Number of positions that the layer attends to, where it is fewer than all.
+    pub window: Option<usize>,
+    pub meters: &'a [MeterPlan],
+}

@@ -1,0 +1,82 @@
+//! What a replay is told.
+
+use crate::budgets::CacheBudgets;
+use crate::meter::{self, MeterPlan};
+use crate::position::Position;
+
+/// What policies are shown of a row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
+pub enum ViewKind {
+    /// The kept weights as recorded; they sum to less than one by what was lost.
+    #[default]
+    Raw,
+    /// The kept weights divided by their sum, as a softmax over a compressed cache shows them.
+    Renormalized,
+}
+
+impl ViewKind {
+    /// The word used in reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            ViewKind::Raw => "raw",
+            ViewKind::Renormalized => "renormalized",
+        }
+    }
+}
+
+/// What to do with a row that holds a negative weight or no number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
+pub enum BadRows {
+    /// Stop, naming the place.
+    #[default]
+    Error,
+    /// Treat it as a step without information, and count it.
+    Skip,
+}
+
+/// How a replay is run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// k of the heavy-hitter recall.
+    pub heavy_hitters: usize,
+    /// What policies see.
+    pub view: ViewKind,
+    /// Replay at most this many rows of each stream.
+    pub steps: Option<usize>,
+    /// What to do with rows that are no attention.
+    pub bad_rows: BadRows,
+    /// Number of threads; 0 means one for each core.
+    pub threads: usize,
+    /// How budgets are dealt out to caches.
+    pub budgets: CacheBudgets,
+    /// Rows before this position belong to a prompt that is observed with nothing evicted and cut
+    /// down to the budget at once at its end, as serving engines do; 0: the budget holds from the
+    /// first row.
+    pub prompt_end: Position,
+    /// What is counted.
+    pub meters: Vec<MeterPlan>,
+    /// Most bytes that planning ahead may take, for bounds that know the future.
+    pub max_memory: u64,
+}
+
+/// k of the heavy-hitter recall unless said otherwise.
+pub const DEFAULT_HEAVY_HITTERS: usize = 32;
+
+/// Most bytes for planning ahead unless said otherwise: 4 GiB.
+pub const DEFAULT_MAX_MEMORY: u64 = 4 << 30;
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            heavy_hitters: DEFAULT_HEAVY_HITTERS,
+            view: ViewKind::default(),
+            steps: None,
+            bad_rows: BadRows::default(),
+            threads: 0,
+            budgets: CacheBudgets::uniform(),
+            prompt_end: Position(0),
+            meters: meter::defaults(),
+            max_memory: DEFAULT_MAX_MEMORY,
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Consecutive steps of one cache: the rows of its query heads, each its own, and the facts of each row.
+
+use super::row_facts::RowFacts;
+use crate::position::Position;
+use crate::trace::RowBlock;
+
+/// Consecutive steps of a cache.
+#[derive(Default)]
+pub(super) struct StepBatch {
+    pub(super) heads: Vec<HeadRows>,
+}
+
+/// The rows of one query head in a batch.
+#[derive(Default)]
+pub(super) struct HeadRows {
+    pub(super) rows: RowBlock,
+    /// One entry per row, `None` where there is no information.
+    pub(super) facts: Vec<Option<RowFacts>>,
+}
+
+/// A row with its facts.
+#[derive(Clone, Copy)]
+pub(super) struct KnownRow<'a> {
+    pub weights: &'a [f32],
+    pub facts: &'a RowFacts,
+}
+
+impl StepBatch {
+    /// Number of steps.
+    pub(super) fn len(&self) -> usize {
+        self.heads.first().map_or(0, |head| head.rows.len())
+    }
+
+    /// Position of the token that attends in this step of the batch.
+    #[inline]
+    pub(super) fn position(&self, step: usize) -> Position {
+        self.heads[0].rows.row(step).step
+    }
+
+    /// Number of query heads.
+    #[inline]
+    pub(super) fn heads(&self) -> usize {
+        self.heads.len()
+    }
+
+    /// Whether this step has a row for every head.
+    #[inline]
+    pub(super) fn is_known(&self, step: usize) -> bool {
+        self.heads.iter().all(|head| head.facts[step].is_some())
+    }
+
+    /// The row of a head in a step that [is known](StepBatch::is_known).
+    #[inline]
+    pub(super) fn row(&self, step: usize, head: usize) -> KnownRow<'_> {
+        let head = &self.heads[head];
+        let facts = head.facts[step].as_ref().expect("asked for in known steps only");
+        KnownRow { weights: head.rows.row(step).weights, facts }
+    }
+}
