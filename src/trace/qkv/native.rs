@@ -209,11 +209,11 @@ impl Maker<'_> {
 
     /// The one tensor of a part that a layer has once: a matrix, or a row of numbers.
     fn single(&self, tensors: Vec<(TensorName, RawTensor)>) -> Result<Option<Matrix>> {
-        let Some((name, tensor)) = tensors.first() else { return Ok(None) };
-        if name.head.is_some() {
+        if let Some((name, tensor)) = tensors.iter().find(|(name, _)| name.head.is_some()) {
             let word = name.part.word();
             return Err(self.refuse(tensor, format!("a layer has one of these: {word}.{}", name.layer)));
         }
+        let Some((name, tensor)) = tensors.first() else { return Ok(None) };
         let shape = match (name.part, &tensor.shape[..]) {
             (Part::Output, [rows, width]) => Ok((*rows, *width)),
             (Part::Output, shape) => {
