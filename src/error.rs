@@ -45,9 +45,20 @@ impl Error {
         Error::Data { place: place.into(), problem: problem.into() }
     }
 
-    /// An operating-system error on a file.
+    /// An operating-system error on a file. Lengths are checked when a file is opened, so that one that ends
+    /// too early has been cut since.
     pub fn io(path: &Path, error: std::io::Error) -> Error {
-        Error::Io { path: path.to_owned(), error }
+        match error.kind() {
+            std::io::ErrorKind::UnexpectedEof => Error::cut(path),
+            _ => Error::Io { path: path.to_owned(), error },
+        }
+    }
+
+    fn cut(path: &Path) -> Error {
+        Error::data(
+            path.display().to_string(),
+            "ends early: it changed while it was read (copy it, or wait for its writer)",
+        )
     }
 
     /// A request that does not make sense.

@@ -2,8 +2,7 @@
 //! policies.
 
 use crate::error::Result;
-use crate::position::Position;
-use crate::trace::{Row, RowBlock, SelfAttention, Source, StreamInfo, TraceInfo, sum_tolerance};
+use crate::trace::{Row, RowBlock, RowSums, SelfAttention, Source, StreamInfo, TraceInfo};
 use serde::Serialize;
 
 /// Positions from the start that count as first, and newest positions that count as local.
@@ -39,26 +38,26 @@ pub struct StreamFigures {
     pub on_self: Option<f64>,
     /// What a user should know before trusting figures made from this.
     pub warnings: Vec<String>,
-    /// What is unusual and legal.
-    pub remarks: Vec<String>,
 }
 
-/// Reads a stream, or a sample of its rows where they have to be made, and takes its figures; `progress` is told of rows as they are read.
+/// Reads a stream, or a sample of its rows where they have to be made, and takes its figures; `progress` is told of
+/// weights as they are read.
 ///
 /// # Errors
 /// When the trace cannot be read.
 pub fn inspect_stream(source: &dyn Source, stream: usize, progress: &dyn Fn(u64)) -> Result<StreamFigures> {
-    let mut sums = Sums { tolerance: sum_tolerance(source.info().streams[stream].dtype), ..Sums::default() };
+    let (mut sums, mut row_sums) = (Sums::default(), RowSums::of(source, stream));
     let mut block = RowBlock::default();
     let mut reader = match source.sample(stream)? {
         Some(sample) => sample,
         None => source.open(stream)?,
     };
     while reader.read(&mut block, 16)? > 0 {
-        block.rows().for_each(|row| sums.add(row));
-        progress(block.len() as u64);
+        block.rows().for_each(|row| sums.add(row, &mut row_sums));
+        progress(block.weights() as u64);
         block.clear();
     }
+    source.keep_sums(stream, &row_sums);
     Ok(sums.figures(source.info(), &source.info().streams[stream]))
 }
 
@@ -73,27 +72,23 @@ struct Sums {
     first: f64,
     last: f64,
     on_self: f64,
-    least: Option<(f64, Position)>,
-    most: Option<(f64, Position)>,
-    /// Row sums further above one are worth a warning, those further below a remark: learned sinks take
-    /// mass that no position gets.
-    tolerance: f64,
-    above_one: usize,
-    below_one: usize,
+    least: Option<f64>,
+    most: Option<f64>,
 }
 
 impl Sums {
-    fn add(&mut self, row: Row<'_>) {
+    fn add(&mut self, row: Row<'_>, row_sums: &mut RowSums) {
         if row.weights.is_empty() {
             self.null_rows += 1;
         } else if row.first_unsound().is_none() {
-            self.add_sound(row);
+            row_sums.add(row.step, self.add_sound(row));
         } else {
             self.bad_rows += 1;
         }
     }
 
-    fn add_sound(&mut self, Row { step, weights }: Row<'_>) {
+    /// Counts a sound row, and returns its sum.
+    fn add_sound(&mut self, Row { step, weights }: Row<'_>) -> f64 {
         let sum = |weights: &[f32]| weights.iter().map(|weight| f64::from(*weight)).sum::<f64>();
         let total = sum(weights);
         self.rows += 1;
@@ -103,14 +98,13 @@ impl Sums {
         self.first += sum(&weights[..weights.len().min(FIRST)]);
         self.last += sum(&weights[weights.len().saturating_sub(LAST)..]);
         self.on_self += sum(weights.get(step.index()..).unwrap_or(&[]));
-        self.above_one += usize::from(total > 1.0 + self.tolerance);
-        self.below_one += usize::from(total < 1.0 - self.tolerance);
-        if self.least.is_none_or(|(least, _)| total < least) {
-            self.least = Some((total, step));
+        if self.least.is_none_or(|least| total < least) {
+            self.least = Some(total);
         }
-        if self.most.is_none_or(|(most, _)| total > most) {
-            self.most = Some((total, step));
+        if self.most.is_none_or(|most| total > most) {
+            self.most = Some(total);
         }
+        total
     }
 
     fn figures(&self, info: &TraceInfo, stream: &StreamInfo) -> StreamFigures {
@@ -122,15 +116,14 @@ impl Sums {
             dtype: stream.dtype,
             null_rows: self.null_rows,
             bad_rows: self.bad_rows,
-            row_sum_min: self.least.map(|(sum, _)| sum),
+            row_sum_min: self.least,
             row_sum_mean: (self.rows > 0).then(|| self.total / self.rows as f64),
-            row_sum_max: self.most.map(|(sum, _)| sum),
+            row_sum_max: self.most,
             zeros: (self.weights > 0).then(|| self.zeros as f64 / self.weights as f64),
             first_4: share(self.first),
             last_64: share(self.last),
             on_self: share(self.on_self).filter(|_| included),
             warnings: self.warnings(),
-            remarks: self.remarks(),
         }
     }
 
@@ -143,18 +136,6 @@ impl Sums {
             let rows = self.bad_rows;
             warnings.push(format!("{rows} rows hold a negative weight or no number (replay needs --on-bad-row skip)"));
         }
-        if let Some((sum, step)) = self.most.filter(|_| self.above_one > 0) {
-            let (rows, tolerance) = (self.above_one, self.tolerance);
-            warnings.push(format!("{rows} row sums exceed 1 by more than {tolerance}, row {step} most: {sum:.6}"));
-        }
         warnings
-    }
-
-    fn remarks(&self) -> Vec<String> {
-        let below = |(sum, step): (f64, Position)| {
-            let (rows, tolerance) = (self.below_one, self.tolerance);
-            format!("{rows} row sums are below 1 by more than {tolerance}, row {step} most: {sum:.6} (learned sinks?)")
-        };
-        self.least.filter(|_| self.below_one > 0).map(below).into_iter().collect()
     }
 }

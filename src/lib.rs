@@ -12,7 +12,9 @@
 //! - [`trace`] streams the rows of files and synthetic traces; it knows no policies.
 //! - [`policy`] holds one file per policy and the table of them; a policy owns its state per slot and
 //!   the choice of victims, and never learns its score, the file or the future.
-//! - [`replay`] is the engine: it owns the kept sets, gathers, checks, counts.
+//! - [`meter`] holds one file per meter and the list of them: what is counted of rows and steps, and the
+//!   figures that are read from it.
+//! - [`replay`] is the engine: it owns the kept sets, gathers, checks, and feeds the meters.
 //! - [`report`] turns tallies into tables.
 //! - [`vectors`] runs files of recorded decisions, [`inspect`] says what is in a trace, [`analyze`] which
 //!   of its positions matter and how small a cache may be.
@@ -36,8 +38,8 @@
 //! let trace = MemoryTrace::new("by hand", SelfAttention::Excluded).with_stream(0, "0", rows)?;
 //! let lanes = ["sliding-window", "tova"].map(|name| LanePlan::new(find(name).unwrap(), 3));
 //! let outcomes = replay(&trace, &caches_of(trace.info())?, &lanes, &Options::default(), &NoObserver)?;
-//! let retained: Vec<f64> = outcomes[0].tallies.iter().map(|tally| tally.retained / tally.rows as f64).collect();
-//! assert_eq!(retained, [0.8, 0.8875]);
+//! let retained: Vec<_> = outcomes[0].tallies.iter().map(|tally| tally.figure("retained_mass")).collect();
+//! assert_eq!(retained, [Some(0.8), Some(0.8875)]);
 //! # Ok(())
 //! # }
 //! ```
@@ -48,9 +50,9 @@
 //! This one evicts what got least in the heaviest row that it has seen of each position:
 //!
 //! ```
-//! use kvsim::policy::table::{Make, PolicyEntry, anything_goes, as_given};
-//! use kvsim::policy::{Overflow, Policy, View, choose_lowest};
-//! use kvsim::position::{Position, Slot};
+//! use kvsim::policy::table::{Make, PolicyEntry};
+//! use kvsim::policy::{Admission, Observation, Overflow, Policy, choose_lowest};
+//! use kvsim::position::Slot;
 //! use kvsim::replay::{LanePlan, NoObserver, Options, caches_of, replay};
 //! use kvsim::slots::SlotVec;
 //! use kvsim::trace::{formats, options::ReadOptions};
@@ -59,11 +61,11 @@
 //! struct Peak(SlotVec<f32>);
 //!
 //! impl Policy for Peak {
-//!     fn admit(&mut self, _position: Position) {
+//!     fn admit(&mut self, _admission: Admission<'_>) {
 //!         self.0.push(f32::INFINITY); // not seen yet: stays
 //!     }
-//!     fn observe(&mut self, view: View<'_>) {
-//!         for (peak, weight) in self.0.iter_mut().zip(view.weights) {
+//!     fn observe(&mut self, seen: Observation<'_>) {
+//!         for (peak, weight) in self.0.iter_mut().zip(seen.weights) {
 //!             *peak = if peak.is_finite() { peak.max(*weight) } else { *weight };
 //!         }
 //!     }
@@ -75,24 +77,15 @@
 //!     }
 //! }
 //!
-//! static PEAK: PolicyEntry = PolicyEntry {
-//!     name: "peak",
-//!     summary: "keeps what was ever heavy",
-//!     paper: None,
-//!     parameters: &[],
-//!     budgeted: true,
-//!     check: anything_goes,
-//!     cache_budget: as_given,
-//!     figure: None,
-//!     make: Make::Policy(|_| Box::new(Peak::default())),
-//! };
+//! static PEAK: PolicyEntry =
+//!     PolicyEntry::new("peak", "keeps what was ever heavy", Make::Policy(|_| Box::new(Peak::default())));
 //!
 //! # fn main() -> kvsim::error::Result<()> {
 //! let trace = formats::open("decode-4096".as_ref(), &ReadOptions::default())?;
 //! let options = Options { steps: Some(600), ..Options::default() };
 //! let lanes = [LanePlan::new(&PEAK, 256)];
 //! let outcomes = replay(&*trace, &caches_of(trace.info())?, &lanes, &options, &NoObserver)?;
-//! assert_eq!(outcomes[0].tallies[0].peak_kept, 256);
+//! assert_eq!(outcomes[0].tallies[0].count("peak_kept"), 256);
 //! # Ok(())
 //! # }
 //! ```
@@ -101,6 +94,7 @@ pub mod analyze;
 pub mod budgets;
 pub mod decimal;
 pub mod error;
+pub mod experiment;
 pub mod inspect;
 pub mod kernels;
 pub mod memory;
@@ -114,3 +108,4 @@ pub mod report;
 pub mod slots;
 pub mod trace;
 pub mod vectors;
+pub mod word;

@@ -10,7 +10,7 @@ use crate::policy::parameter::{PARAMETERS, SEED, SINKS, Value as ParameterValue,
 use crate::policy::table::{Make, POLICIES, PolicyEntry, Setting};
 use crate::position::{Position, Slot};
 use crate::replay::Cache;
-use crate::trace::{Head, StreamLabel};
+use crate::trace::{Head, Row, StreamLabel, problem_of};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -156,6 +156,10 @@ impl Subject {
             let kept = self.cache.kept().len();
             if weights.len() != kept {
                 return Err(format!("{} weights for {kept} kept positions", weights.len()));
+            }
+            let row = Row { step: Position(position as u32), weights: &weights };
+            if let Some(column) = row.first_unsound() {
+                return Err(problem_of(weights[column]));
             }
             self.cache.observe(Position(position as u32), position, &weights, Some(&weights));
         } else if !weights.is_null() {

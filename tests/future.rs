@@ -174,7 +174,7 @@ fn too_long_a_stream_is_refused_with_the_numbers_and_the_way_out() {
     let caches = caches_of(trace.info()).expect("no metadata");
     let options = Options { max_memory: 1 << 20, ..Options::default() };
     let [optimal, greedy] = ["optimal", "future-greedy"].map(|name| LanePlan::new(find(name).expect("there"), 8));
-    let needed = planning_bytes(&trace, &caches[0], &optimal, &options);
+    let needed = planning_bytes(&trace, &caches[0], &optimal, 8, &options);
     assert!(needed > 400 * 400 * 4, "{needed}");
     let refused = replay(&trace, &caches, &[optimal], &options, &NoObserver);
     let Err(Error::Usage(problem)) = refused else { panic!("{refused:?}") };

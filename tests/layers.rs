@@ -53,9 +53,8 @@ fn a_layer_keeps_at_least_its_window_and_one_and_the_lane_says_so() {
     let caches = caches_of(trace().info()).expect("no metadata");
     let funnel = CacheBudgets::parse(OsStr::new("funnel:3")).expect("a shape");
     let lane = LanePlan::new(find("h2o").expect("in the table"), 40);
-    let raised =
-        caches.iter().map(|cache| lane.cache_budget(cache, &funnel).expect("covered").expect("budgeted").raised);
-    assert_eq!(raised.collect::<Vec<_>>(), [true, false, false]);
+    let budgets = lane.budgets_on(&caches, &funnel).expect("covered");
+    assert_eq!(budgets.iter().map(|budget| budget.raised).collect::<Vec<_>>(), [true, false, false]);
 }
 
 #[test]

@@ -1,7 +1,6 @@
-"""Tests of the recorder: python -m unittest traces/test_record.py (or run this file).
+"""Tests of recording attention, and of record.py: python -m unittest discover -s traces.
 
-Every model here is tiny, made from a configuration and filled with random numbers, so nothing is
-downloaded. What is right is what the library's eager attention returns for `output_attentions`.
+What is right is what the library's eager attention returns for `output_attentions`.
 """
 
 import contextlib
@@ -17,68 +16,27 @@ from unittest.mock import patch
 import numpy as np
 import torch
 import transformers
-from safetensors import safe_open
-from transformers import AutoConfig, AutoModelForCausalLM
 
 sys.path.insert(0, str(Path(__file__).parent))
-import record as recorder  # noqa: E402
-
-torch.set_num_threads(2)
-transformers.utils.logging.set_verbosity_error()
-transformers.utils.logging.disable_progress_bar()
-
-TOKENS, WINDOW, PROMPT = 40, 9, 21
-WORDS = ["<pad>", "<bos>", "<eos>", "<unk>"] + [f"w{i}" for i in range(93)]
-SHAPE = {
-    "vocab_size": len(WORDS),
-    "hidden_size": 48,
-    "intermediate_size": 64,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 6,
-    "num_key_value_heads": 2,
-    "head_dim": 8,
-    "max_position_embeddings": 128,
-    "pad_token_id": 0,
-    "bos_token_id": 1,
-    "eos_token_id": None,
-}
-
-
-def tiny(kind: str, **more):
-    """A small random model with six query heads over two KV heads; the noise makes attention uneven."""
-    torch.manual_seed(0)
-    config = AutoConfig.for_model(kind, **{**SHAPE, **more})
-    model = AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
-    for parameter in model.parameters():
-        parameter.data += 0.1 * torch.randn_like(parameter)
-    return model
-
-
-def llama():
-    """Every layer sees everything; three query heads share a KV head."""
-    return tiny("llama")
-
-
-def gemma2():
-    """Layers 0 and 2 slide; attention scores are softly capped."""
-    return tiny("gemma2", sliding_window=WINDOW, query_pre_attn_scalar=8, attn_logit_softcapping=2.0)
-
-
-def mistral():
-    """Every layer slides."""
-    return tiny("mistral", sliding_window=WINDOW)
-
-
-def gpt_oss():
-    """Each head has a learned sink that takes weight and is no position."""
-    rope = {"rope_type": "default", "rope_theta": 10000.0}
-    experts = {"num_local_experts": 4, "num_experts_per_tok": 2}
-    return tiny("gpt_oss", sliding_window=WINDOW, rope_parameters=rope, **experts)
-
-
-def tokens(count: int = TOKENS) -> list[int]:
-    """Token ids of no meaning."""
-    return np.random.default_rng(5).integers(4, len(WORDS), count).tolist()
+import record as command  # noqa: E402
+from recorder import attention, head, interface, layers, models  # noqa: E402
+from recorder.attention import record_attention  # noqa: E402
+from recorder.errors import RecordError  # noqa: E402
+from recorder.trace_file import TraceFile  # noqa: E402
+from test_support import (  # noqa: E402
+    PROMPT,
+    TOKENS,
+    WINDOW,
+    WORDS,
+    RecorderTest,
+    gemma2,
+    gpt_oss,
+    llama,
+    mistral,
+    save_tokenizer,
+    tiny,
+    tokens,
+)
 
 
 def eager_weights(model, ids: list[int]) -> list[np.ndarray]:
@@ -98,34 +56,16 @@ def squares(streams: dict[str, np.ndarray], layer: int, labels) -> np.ndarray:
     return square
 
 
-class RecorderTest(unittest.TestCase):
-    """Gives each test a folder of its own, and blocks so small that every recording takes several."""
-
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
-        self.out = self.folder / "out.safetensors"
-        small_blocks = patch.object(recorder, "ROWS_PER_BLOCK", 7)
-        small_blocks.start()
-        self.addCleanup(small_blocks.stop)
+class AttentionTest(RecorderTest):
+    """Records attention in f32."""
 
     def record(self, model, ids, **options) -> tuple[dict[str, np.ndarray], dict[str, str]]:
         """Record, and read the file back with the safetensors library."""
-        self.result = recorder.record(model, ids, self.out, **{"dtype": "f32", **options})
+        self.result = record_attention(model, ids, self.out, **{"dtype": "f32", **options})
         return self.read()
 
-    def read(self) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-        """The streams and the metadata of the output."""
-        with safe_open(self.out, "numpy") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}, file.metadata()
 
-    def files(self) -> list[str]:
-        """What lies in the test's folder."""
-        return sorted(path.name for path in self.folder.iterdir())
-
-
-class Weights(RecorderTest):
+class Weights(AttentionTest):
     def assert_close(self, recorded: np.ndarray, expected: np.ndarray):
         self.assertEqual(recorded.shape, expected.shape)
         self.assertLessEqual(float(np.abs(recorded - expected).max()), 1e-6)
@@ -198,7 +138,7 @@ class Weights(RecorderTest):
             np.testing.assert_array_equal(old, new)
 
 
-class Generation(RecorderTest):
+class Generation(AttentionTest):
     def cached_rows(self, model, prompt: list[int], count: int) -> tuple[list[int], list[list[np.ndarray]]]:
         """Tokens, and for each decode step the row [heads, width] of each layer, as a cache shows them."""
         output = model.generate(
@@ -217,7 +157,7 @@ class Generation(RecorderTest):
             with self.subTest(make.__name__):
                 model, prompt = make(), tokens(PROMPT)
                 expected_ids, steps = self.cached_rows(model, prompt, 12)
-                ids = recorder.generate(model, prompt, 12, None)
+                ids = models.generate(model, prompt, 12, None)
                 self.assertEqual(ids, expected_ids)
                 streams, metadata = self.record(model, ids, prompt_len=PROMPT)
                 self.assertEqual((metadata["seq_len"], metadata["prompt_len"]), (str(PROMPT + 12), str(PROMPT)))
@@ -239,19 +179,19 @@ class Generation(RecorderTest):
 
     def test_a_seed_samples_the_same_tokens_again(self):
         model, prompt = llama(), tokens(PROMPT)
-        greedy, first, again, other = (recorder.generate(model, prompt, 10, seed) for seed in (None, 1, 1, 2))
+        greedy, first, again, other = (models.generate(model, prompt, 10, seed) for seed in (None, 1, 1, 2))
         self.assertEqual(first, again)
         self.assertNotEqual(first, greedy)
         self.assertNotEqual(first, other)
 
     def test_generation_stops_where_the_model_does(self):
         model, prompt = llama(), tokens(PROMPT)
-        model.generation_config.eos_token_id = recorder.generate(model, prompt, 5, None)[-1]
-        said = recorder.generate(model, prompt, 50, None)
+        model.generation_config.eos_token_id = models.generate(model, prompt, 5, None)[-1]
+        said = models.generate(model, prompt, 50, None)
         self.assertLessEqual(len(said), PROMPT + 5)
 
 
-class Perplexity(RecorderTest):
+class Perplexity(AttentionTest):
     def expected(self, model, ids: list[int]) -> float:
         with torch.no_grad():
             logits = model(torch.tensor([ids])).logits[0, :-1]
@@ -270,14 +210,14 @@ class Perplexity(RecorderTest):
         self.assertAlmostEqual(self.result.perplexity / self.expected(model, ids[:PROMPT]), 1.0, places=5)
 
 
-class File(RecorderTest):
+class File(AttentionTest):
     def test_metadata_says_what_the_rows_are(self):
         _, metadata = self.record(llama(), tokens(), details={"model": "tiny", "bos": "none"})
         expected = {
             "kvsim": "1",
             "self": "included",
             "seq_len": str(TOKENS),
-            "tokens": str(TOKENS),
+            "token_ids": json.dumps(tokens(), separators=(",", ":")),
             "prompt_len": "0",
             "group": "none",
             "num_layers": "3",
@@ -299,20 +239,20 @@ class File(RecorderTest):
         np.testing.assert_allclose(squares(streams, 2, range(6)), eager_weights(model, ids)[2], atol=1e-6)
 
     def test_an_unknown_layer_is_refused_before_anything_is_written(self):
-        with self.assertRaisesRegex(recorder.RecordError, r"no attention in layer 3, 7: .* 0\.\.=2"):
+        with self.assertRaisesRegex(RecordError, r"no attention in layer 3, 7: .* 0\.\.=2"):
             self.record(llama(), tokens(), layers=[0, 3, 7])
         self.assertEqual(self.files(), [])
 
     def test_a_failure_on_the_way_leaves_the_old_file_and_nothing_else(self):
         self.out.write_bytes(b"old")
-        write = recorder.TraceFile.write_rows
+        write = TraceFile.write
 
         def fail_in_the_last_layer(file, stream, *rest):
             if stream == "attention.2.5":
                 raise KeyboardInterrupt
             write(file, stream, *rest)
 
-        with patch.object(recorder.TraceFile, "write_rows", fail_in_the_last_layer):
+        with patch.object(TraceFile, "write", fail_in_the_last_layer):
             with self.assertRaises(KeyboardInterrupt):
                 self.record(llama(), tokens())
         self.assertEqual(self.files(), ["out.safetensors"])
@@ -320,21 +260,21 @@ class File(RecorderTest):
 
     def test_the_name_is_taken_only_when_all_is_written(self):
         seen = []
-        write = recorder.TraceFile.write_rows
+        write = TraceFile.write
 
         def look(file, *rest):
             seen.append(self.out.exists())
             write(file, *rest)
 
-        with patch.object(recorder.TraceFile, "write_rows", look):
+        with patch.object(TraceFile, "write", look):
             self.record(llama(), tokens())
         self.assertEqual(set(seen), {False})
         self.assertEqual(self.files(), ["out.safetensors"])
 
 
-class Refusals(RecorderTest):
+class Refusals(AttentionTest):
     def refused(self, model, what: str):
-        with self.assertRaisesRegex(recorder.RecordError, what):
+        with self.assertRaisesRegex(RecordError, what):
             self.record(model, tokens())
         self.assertEqual(self.files(), [])
 
@@ -347,18 +287,18 @@ class Refusals(RecorderTest):
             self.refused(model, "does not take its attention")
 
     def test_a_layer_that_falls_back_to_another_attention(self):
-        model, looked = llama(), recorder.attention_layers
+        model, looked = llama(), attention.attention_layers
 
         def look_then_fall_back(*arguments):
             layers = looked(*arguments)
             model.model.layers[1].self_attn.forward = lambda hidden_states, **_: (hidden_states, None)
             return layers
 
-        with patch.object(recorder, "attention_layers", look_then_fall_back):
+        with patch.object(attention, "attention_layers", look_then_fall_back):
             self.refused(model, r"asked for layers \[0, 1, 2\] but \[0, 2\] came past")
 
     def test_a_mask_that_went_missing(self):
-        with patch.object(recorder, "eager_mask", lambda *_, **__: None):
+        with patch.object(interface, "eager_mask", lambda *_, **__: None):
             self.refused(llama(), "layer 0 attends to later positions")
 
     def test_a_window_that_is_not_kept(self):
@@ -369,10 +309,10 @@ class Refusals(RecorderTest):
     def test_weights_that_are_no_numbers(self):
         model = llama()
         model.model.layers[1].self_attn.q_proj.weight.data[:] = math.nan
-        self.refused(model, r"layer 1: weights that are no numbers in rows 0\.\.=6")
+        self.refused(model, r"layer 1: weights that are not finite in rows 0\.\.=6")
 
 
-class CommandLine(RecorderTest):
+class CommandLine(AttentionTest):
     """The whole way, with a model and a tokenizer that were saved to a folder."""
 
     @classmethod
@@ -381,22 +321,7 @@ class CommandLine(RecorderTest):
         cls.addClassCleanup(saved.cleanup)
         cls.model = Path(saved.name) / "tiny-llama"
         llama().save_pretrained(cls.model)
-        cls.save_tokenizer(cls.model)
-
-    @staticmethod
-    def save_tokenizer(folder: Path):
-        """One token for each word, and a BOS in front."""
-        from tokenizers import Tokenizer, models, pre_tokenizers, processors
-
-        words = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="<unk>"))
-        words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-        words.post_processor = processors.TemplateProcessing(single="<bos> $A", special_tokens=[("<bos>", 1)])
-        tokenizer = transformers.PreTrainedTokenizerFast(
-            tokenizer_object=words, bos_token="<bos>", eos_token="<eos>", pad_token="<pad>", unk_token="<unk>"
-        )
-        turns = "{% for m in messages %}<bos> {{ m.content }} {% endfor %}{% if add_generation_prompt %}w1{% endif %}"
-        tokenizer.chat_template = turns
-        tokenizer.save_pretrained(folder)
+        save_tokenizer(cls.model)
 
     def setUp(self):
         super().setUp()
@@ -413,7 +338,7 @@ class CommandLine(RecorderTest):
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             try:
-                code = recorder.main([str(argument) for argument in arguments])
+                code = command.main([str(argument) for argument in arguments])
             except SystemExit as stop:
                 code = stop.code
         self.assertEqual(out.getvalue(), "")
@@ -457,9 +382,9 @@ class CommandLine(RecorderTest):
         text = (self.model, "--text", self.text, "-o", self.out)
         self.fails(2, "one of the arguments --text --chat is required", self.model, "-o", self.out)
         self.fails(2, "not allowed with argument", *text, "--chat", self.chat)
-        self.fails(2, "'0\\.\\.2' is no whole number", *text, "--layers", "0..2")
-        self.fails(2, "'0' is no whole number from 1 on", *text, "--max-length", "0")
-        self.fails(2, "--seed samples what --generate adds", *text, "--seed", "1")
+        self.fails(2, "'0\\.\\.2' is not a whole number", *text, "--layers", "0..2")
+        self.fails(2, "'0' is not a whole number from 1 on", *text, "--max-length", "0")
+        self.fails(2, "--seed is for what is drawn", *text, "--seed", "1")
         self.fails(2, "--revision picks a version of a hub model", *text, "--revision", "main")
         self.fails(2, "let its name end in .safetensors", self.model, "--text", self.text, "-o", "out.bin")
 
@@ -478,7 +403,7 @@ class CommandLine(RecorderTest):
         self.fails(1, "cannot be loaded", self.folder, "--text", self.text, "-o", self.out)
 
     def test_a_bad_output_path_fails_before_the_model_is_loaded(self):
-        with patch.object(recorder, "load", side_effect=AssertionError("too late")):
+        with patch.object(models, "load_tokenizer", side_effect=AssertionError("too late")):
             self.fails(1, "no such folder", self.model, "--text", self.text, "-o", self.folder / "no" / "o.safetensors")
             folder = self.folder / "folder.safetensors"
             folder.mkdir()

@@ -5,14 +5,17 @@
 //! budget, of that policy's best window; for the recommendation, of that policy's best figure in the
 //! whole sweep. *Headroom* is what the policy retains over what could have been retained at that budget
 //! at most, so that it tells whether a better policy is worth looking for. The answer is no finer than
-//! the sweep, which is why it says what it swept. Uses the engine; knows no rows.
+//! the sweep, which is why it says what it swept. The sweep is an experiment like any
+//! other; knows no rows.
 
 mod choice;
 
 pub use choice::Choice;
 
 use crate::error::Result;
+use crate::experiment::{Budget, LaneRequest};
 use crate::policy::parameter::{RECENT_WINDOW, Value};
+use crate::policy::spec::PolicySpec;
 use crate::policy::table::{PolicyEntry, find};
 use crate::replay::{CachePlan, LanePlan, Observer, Options, Outcome, Tally, planning_bytes, replay};
 use crate::trace::Source;
@@ -48,16 +51,17 @@ impl Sweep {
         Sweep { budgets, windows, tolerance }
     }
 
-    /// The lanes of a policy that are possible at a budget, by window.
-    fn lanes(&self, entry: &'static PolicyEntry, budget: usize) -> Vec<LanePlan> {
-        let plain = LanePlan::new(entry, budget);
-        let with = |window: &usize| {
-            let mut plan = plain.clone();
-            plan.values.set(&RECENT_WINDOW, Value::Count(*window));
-            plan
+    /// The lanes of the sweep on a trace: the policies, and the closest bound that takes neither too long nor
+    /// too much memory. A policy without a recent window runs once at each budget.
+    pub fn lanes(&self, source: &dyn Source, caches: &[CachePlan], options: &Options) -> Vec<LanePlan> {
+        let bound = bound_for(source, caches, self, options);
+        let request = LaneRequest {
+            policies: POLICIES.iter().map(|name| entry(name)).chain([bound]).map(PolicySpec::plain).collect(),
+            budgets: self.budgets.iter().map(|budget| Budget::Count(*budget)).collect(),
+            values: vec![(&RECENT_WINDOW, self.windows.iter().map(|window| Value::Count(*window)).collect())],
+            skip_refused: true,
         };
-        let all = if entry.takes(&RECENT_WINDOW) { self.windows.iter().map(with).collect() } else { vec![plain] };
-        all.into_iter().filter(|plan| plan.check().is_ok()).collect()
+        request.lanes(source.info().positions, caches, &options.budgets).possible
     }
 }
 
@@ -93,14 +97,11 @@ pub fn advise(
     caches: &[CachePlan],
     options: &Options,
     sweep: &Sweep,
-    progress: &(dyn Fn(u64) + Sync),
+    observer: &dyn Observer,
 ) -> Result<Advice> {
     let bound = bound_for(source, caches, sweep, options);
-    let policies: Vec<&'static PolicyEntry> = POLICIES.iter().map(|name| entry(name)).collect();
-    let at_budget =
-        |entry: &'static PolicyEntry| sweep.budgets.iter().flat_map(move |budget| sweep.lanes(entry, *budget));
-    let lanes: Vec<LanePlan> = policies.iter().chain([&bound]).flat_map(|entry| at_budget(entry)).collect();
-    let outcomes = replay(source, caches, &lanes, options, &Reporter(progress))?;
+    let lanes = sweep.lanes(source, caches, options);
+    let outcomes = replay(source, caches, &lanes, options, observer)?;
     let points = Points { points: points(&lanes, &outcomes), bound: bound.name, tolerance: sweep.tolerance };
     Ok(Advice {
         policies: POLICIES.to_vec(),
@@ -121,23 +122,14 @@ fn bound_for(source: &dyn Source, caches: &[CachePlan], sweep: &Sweep, options: 
     let work = squares.saturating_mul((caches.len() * sweep.budgets.len()) as u64);
     // The smallest budget plans the most evictions.
     let least = sweep.budgets.first().copied().unwrap_or(0);
-    let fits =
-        |plan: &LanePlan| caches.iter().all(|cache| planning_bytes(source, cache, plan, options) <= options.max_memory);
+    let bytes = |plan: &LanePlan, cache| planning_bytes(source, cache, plan, least, options);
+    let fits = |plan: &LanePlan| caches.iter().all(|cache| bytes(plan, cache) <= options.max_memory);
     let optimal = find("optimal").filter(|optimal| work <= OPTIMAL_WORK && fits(&LanePlan::new(optimal, least)));
     optimal.unwrap_or_else(|| entry("oracle"))
 }
 
 fn entry(name: &str) -> &'static PolicyEntry {
     find(name).expect("the table of policies holds what is swept")
-}
-
-/// Passes on how many rows are done.
-struct Reporter<'a>(&'a (dyn Fn(u64) + Sync));
-
-impl Observer for Reporter<'_> {
-    fn rows(&self, rows: u64) {
-        (self.0)(rows);
-    }
 }
 
 /// One point for each lane that measured a row, all caches combined.

@@ -14,9 +14,9 @@ pub mod persistence;
 pub mod power_law;
 
 use crate::error::Result;
-use crate::replay::{BadRows, CachePlan, Options};
-use crate::trace::{Row, RowBlock, Source, StreamLabel, TraceInfo, refuse_weights};
-use advice::{Advice, Sweep};
+use crate::replay::{BadRows, CachePlan};
+use crate::trace::{Row, RowBlock, RowSums, Source, StreamLabel, TraceInfo, refuse_weights};
+use advice::Advice;
 use agreement::{Agreement, LateAttention};
 use locality::{Locality, LocalityFigures};
 use persistence::{LayerPersistence, Overlap, Persistence};
@@ -33,7 +33,7 @@ pub struct Analysis {
     pub layers: Vec<LayerPersistence>,
     /// One entry for each head and pair of adjacent layers.
     pub agreement: Vec<Agreement>,
-    /// What a sweep says, where one was asked for.
+    /// What a [sweep](advice::advise) says, where one was asked for.
     pub advice: Option<Advice>,
 }
 
@@ -54,29 +54,27 @@ pub struct StreamAnalysis {
     pub late_attention: Vec<f64>,
 }
 
-/// Analyses the streams of these caches, and sweeps the caches where a sweep is given; of the options,
-/// the analyses heed what to do with bad rows, the sweep heeds them all. `progress` is told of rows as
-/// they are read.
+/// Analyses the streams of these caches; there is no advice yet. `progress` is told of weights as they are
+/// read.
 ///
 /// # Errors
-/// When the trace cannot be read, is no attention, or the sweep is impossible.
+/// When the trace cannot be read, or a row is no attention and `bad_rows` does not skip it.
 pub fn analyze(
     source: &dyn Source,
     caches: &[CachePlan],
-    options: &Options,
-    sweep: Option<&Sweep>,
+    bad_rows: BadRows,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Analysis> {
     let streams: Vec<usize> = caches.iter().flat_map(|cache| cache.streams.iter().copied()).collect();
-    let one = |stream: &usize| analyze_stream(source, *stream, options.bad_rows, progress);
+    let one = |stream: &usize| analyze_stream(source, *stream, bad_rows, progress);
     // Collected first, so that the error reported is the first of the trace, not the first found.
     let results: Vec<Result<StreamAnalysis>> = streams.par_iter().map(one).collect();
     let streams: Vec<StreamAnalysis> = results.into_iter().collect::<Result<_>>()?;
     Ok(Analysis {
         layers: persistence::of_layers(&streams),
         agreement: agreement::between_layers(&streams),
-        advice: sweep.map(|sweep| advice::advise(source, caches, options, sweep, progress)).transpose()?,
         streams,
+        advice: None,
     })
 }
 
@@ -93,17 +91,22 @@ pub fn analyze_stream(
     let mut analyses = Analyses::new(source.info());
     let mut block = RowBlock::default();
     let mut reader = source.open(stream)?;
+    let mut sums = RowSums::of(source, stream);
     while reader.read(&mut block, 16)? > 0 {
         for row in block.rows().filter(|row| !row.weights.is_empty()) {
             match refuse_weights(source, stream, row) {
-                Ok(()) => analyses.add(row),
+                Ok(()) => {
+                    sums.add(row.step, row.sum());
+                    analyses.add(row);
+                }
                 Err(refusal) if bad_rows == BadRows::Error => return Err(refusal),
                 Err(_) => (),
             }
         }
-        progress(block.len() as u64);
+        progress(block.weights() as u64);
         block.clear();
     }
+    source.keep_sums(stream, &sums);
     Ok(analyses.finish(source.info().streams[stream].label.clone()))
 }
 

@@ -22,6 +22,7 @@
 
 use super::StreamAnalysis;
 use crate::trace::{Head, Row, StreamLabel};
+use crate::word::Word;
 use serde::Serialize;
 
 /// What makes a position pivotal in a half.
@@ -36,15 +37,16 @@ pub enum Reading {
     EqualVisibility,
 }
 
-impl Reading {
-    /// The word used in reports.
-    pub fn word(self) -> &'static str {
-        match self {
-            Reading::UnionPerRow => "union-per-row",
-            Reading::UnionFixed => "union-fixed",
-            Reading::EqualVisibility => "equal-visibility",
-        }
-    }
+impl Word for Reading {
+    const WORDS: &'static [(Reading, &'static str, &'static str)] = &[
+        (Reading::UnionPerRow, "union-per-row", "a weight above 1 / row length, in one row at least"),
+        (Reading::UnionFixed, "union-fixed", "a weight above 1 / t, in one row at least"),
+        (
+            Reading::EqualVisibility,
+            "equal-visibility",
+            "a mean of weight x row length above 1, over rows that all see the position",
+        ),
+    ];
 }
 
 /// How the pivotal sets of the two halves overlap, in one reading.

@@ -14,7 +14,7 @@ pub use shape::parse_ratio;
 use crate::decimal::Decimal;
 use crate::error::Result;
 use crate::trace::StreamLabel;
-use shape::Shape;
+use shape::{Shape, Shares};
 use std::ffi::OsStr;
 
 /// Where a cache stands among the layers.
@@ -84,29 +84,65 @@ impl CacheBudgets {
         Ok(CacheBudgets { shape: Shape::parse(shape)?, rounding })
     }
 
+    /// The same shape, of which a table names only layers that have a cache of their own.
+    ///
+    /// # Errors
+    /// When a table gives nothing to any of these.
+    pub fn of_layers(&self, owns_cache: impl Fn(u32) -> bool) -> Result<CacheBudgets, String> {
+        let mut shape = self.shape.clone();
+        shape.keep_layers(owns_cache)?;
+        Ok(CacheBudgets { shape, rounding: self.rounding })
+    }
+
     /// Whether every cache has the same budget.
     pub fn is_uniform(&self) -> bool {
         self.shape == Shape::Uniform
     }
 
-    /// The budget of a cache where the average is `budget`; at least `floor`.
+    /// Deals a trace of so many layers its budgets, where the average is `average`.
     ///
     /// # Errors
-    /// When a table does not name the cache, or there are too many layers.
+    /// When there are too many layers.
+    pub fn deal(&self, layers: usize, average: usize) -> Result<Dealt, String> {
+        let shares = self.shape.deal(layers, average, |shares| self.rounding.deal(shares, average))?;
+        let may_be_raised = !matches!(shares, Shares::Same(_)) && self.rounding == Rounding::LargestRemainder;
+        Ok(Dealt { shares, may_be_raised })
+    }
+
+    /// The budget of one cache where the average is `average`; at least `floor`.
+    ///
+    /// # Errors
+    /// As [`CacheBudgets::deal`] and [`Dealt::of`].
     pub fn of(
         &self,
         label: &StreamLabel,
         place: LayerPlace,
-        budget: usize,
+        average: usize,
         floor: usize,
     ) -> Result<CacheBudget, String> {
-        if self.is_uniform() || (place.count <= 1 && self.shape.is_over_layers()) {
-            return Ok(CacheBudget { budget, raised: false });
+        self.deal(place.count, average)?.of(label, place, floor)
+    }
+}
+
+/// The budgets of all caches of a trace: dealt once, read for each cache.
+#[derive(Debug)]
+pub struct Dealt {
+    shares: Shares,
+    /// Whether a share that is raised makes an exact total inexact.
+    may_be_raised: bool,
+}
+
+impl Dealt {
+    /// The budget of a cache, at least `floor` where caches differ.
+    ///
+    /// # Errors
+    /// When a table does not name the cache.
+    pub fn of(&self, label: &StreamLabel, place: LayerPlace, floor: usize) -> Result<CacheBudget, String> {
+        let dealt = self.shares.of(label, place)?;
+        match self.shares {
+            Shares::Same(_) => Ok(CacheBudget { budget: dealt, raised: false }),
+            _ => Ok(CacheBudget { budget: dealt.max(floor), raised: self.may_be_raised && dealt < floor }),
         }
-        let (shares, index) = self.shape.shares(label, place)?;
-        let dealt = self.rounding.deal(&shares, budget)[index];
-        let exact = self.rounding == Rounding::LargestRemainder;
-        Ok(CacheBudget { budget: dealt.max(floor), raised: exact && dealt < floor })
     }
 }
 

@@ -50,21 +50,84 @@ impl Shape {
         text.split_once(':').is_some_and(|(name, _)| name == "pyramid" || name == "funnel")
     }
 
-    /// Whether the number of layers decides.
-    pub(super) fn is_over_layers(&self) -> bool {
-        matches!(self, Shape::Pyramid(_) | Shape::Funnel(_))
-    }
-
-    /// All shares, and which of them is a cache's.
-    pub(super) fn shares(&self, label: &StreamLabel, place: LayerPlace) -> Result<(Vec<u128>, usize), String> {
-        match self {
-            Shape::Uniform => Ok((vec![1], 0)),
-            Shape::Pyramid(ratio) => Ok((line(*ratio, place.count)?, place.index)),
-            Shape::Funnel(ratio) => Ok((line(*ratio, place.count)?.into_iter().rev().collect(), place.index)),
-            Shape::Layers(table) => of_table(table, &label.layer, "layer"),
-            Shape::Caches(table) => of_table(table, label, "cache"),
+    /// Leaves out of a table what it says of layers without a cache of their own.
+    pub(super) fn keep_layers(&mut self, owns_cache: impl Fn(u32) -> bool) -> Result<(), String> {
+        let is_nothing = |number: &Decimal| *number == Decimal::whole(0);
+        let nothing_left = match self {
+            Shape::Layers(table) => {
+                table.retain(|layer, _| owns_cache(*layer));
+                table.values().all(is_nothing)
+            }
+            Shape::Caches(table) => {
+                table.retain(|cache, _| owns_cache(cache.layer));
+                table.values().all(is_nothing)
+            }
+            Shape::Uniform | Shape::Pyramid(_) | Shape::Funnel(_) => false,
+        };
+        if nothing_left {
+            Err("the table of budgets gives nothing to a layer that has a cache".to_owned())
+        } else {
+            Ok(())
         }
     }
+
+    /// What each cache gets of a trace with so many layers, where the average is `average`; `round` turns
+    /// shares into budgets.
+    pub(super) fn deal(
+        &self,
+        layers: usize,
+        average: usize,
+        round: impl Fn(&[u128]) -> Vec<usize>,
+    ) -> Result<Shares, String> {
+        match self {
+            Shape::Uniform => Ok(Shares::Same(average)),
+            Shape::Pyramid(_) | Shape::Funnel(_) if layers <= 1 => Ok(Shares::Same(average)),
+            Shape::Pyramid(ratio) => Ok(Shares::ByPlace(round(&line(*ratio, layers)?))),
+            Shape::Funnel(ratio) => {
+                let shares: Vec<u128> = line(*ratio, layers)?.into_iter().rev().collect();
+                Ok(Shares::ByPlace(round(&shares)))
+            }
+            Shape::Layers(table) => Ok(Shares::ByLayer(of_table(table, round))),
+            Shape::Caches(table) => Ok(Shares::ByCache(of_table(table, round))),
+        }
+    }
+}
+
+/// Budgets that have been dealt out.
+#[derive(Debug)]
+pub(super) enum Shares {
+    /// The same for every cache.
+    Same(usize),
+    /// One for each layer, in their order.
+    ByPlace(Vec<usize>),
+    /// One for each layer that a table names.
+    ByLayer(BTreeMap<u32, usize>),
+    /// One for each cache that a table names.
+    ByCache(BTreeMap<StreamLabel, usize>),
+}
+
+impl Shares {
+    /// What a cache gets.
+    pub(super) fn of(&self, label: &StreamLabel, place: LayerPlace) -> Result<usize, String> {
+        match self {
+            Shares::Same(budget) => Ok(*budget),
+            Shares::ByPlace(budgets) => Ok(budgets[place.index]),
+            Shares::ByLayer(budgets) => named(budgets, &label.layer, "layer"),
+            Shares::ByCache(budgets) => named(budgets, label, "cache"),
+        }
+    }
+}
+
+fn of_table<K: Ord + Clone>(table: &BTreeMap<K, Decimal>, round: impl Fn(&[u128]) -> Vec<usize>) -> BTreeMap<K, usize> {
+    let shares: Vec<u128> = table.values().map(|number| number.in_units(DECIMALS)).collect();
+    table.keys().cloned().zip(round(&shares)).collect()
+}
+
+fn named<K: Ord + Display>(budgets: &BTreeMap<K, usize>, key: &K, what: &str) -> Result<usize, String> {
+    budgets.get(key).copied().ok_or_else(|| {
+        let known = budgets.keys().map(K::to_string).collect::<Vec<_>>().join(", ");
+        format!("the table of budgets has no {what} {key}, it names {known}")
+    })
 }
 
 /// Shares that fall in a straight line from `ratio` to 1.
@@ -77,13 +140,6 @@ fn line(ratio: Decimal, layers: usize) -> Result<Vec<u128>, String> {
         0 => Ok(vec![1]),
         steps => Ok((0..=steps).map(|layer| first * (steps - layer) + last * layer).collect()),
     }
-}
-
-fn of_table<K: Ord + Display>(table: &BTreeMap<K, Decimal>, key: &K, what: &str) -> Result<(Vec<u128>, usize), String> {
-    let named = || table.keys().map(K::to_string).collect::<Vec<_>>().join(", ");
-    let index = table.keys().position(|known| known == key);
-    let index = index.ok_or_else(|| format!("the table of budgets has no {what} {key}, it names {}", named()))?;
-    Ok((table.values().map(|number| number.in_units(DECIMALS)).collect(), index))
 }
 
 /// Reads the ratio of a line: a number from 1 on, not too large and not too fine.

@@ -2,23 +2,24 @@
 
 mod csv;
 mod json;
+mod summary;
 mod text;
 
 use super::list::expand_all;
 use super::notes;
 use super::output::{Output, refuse_overlap};
-use super::plan::Budget;
 use super::progress::Progress;
 use super::read_args::ReadArgs;
 use super::streams::StreamArgs;
+use super::words::words;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use kvsim::analyze::advice::Sweep;
+use kvsim::analyze::advice::{Sweep, advise};
 use kvsim::analyze::{Analysis, analyze};
 use kvsim::error::Error;
-use kvsim::replay::{BadRows, CachePlan, DEFAULT_MAX_MEMORY, Options};
-use kvsim::trace::formats;
-use kvsim::trace::{Source, TraceInfo};
+use kvsim::experiment::{Budget, OpenTrace, Work};
+use kvsim::replay::{BadRows, DEFAULT_MAX_MEMORY, Observer, Options};
+use kvsim::trace::TraceInfo;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -49,12 +50,16 @@ pub struct AnalyzeArgs {
     read: ReadArgs,
 
     /// A row with a negative weight or no number: stop, or pass over it
-    #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
+    #[arg(long, value_parser = words::<BadRows>(), default_value = "error", value_name = "WHAT")]
     on_bad_row: BadRows,
 
     /// Output format
     #[arg(short, long, value_enum, default_value = "text")]
     format: Format,
+
+    /// List every stream, however many; the other formats always do
+    #[arg(long)]
+    all: bool,
 
     /// Write the report to a file, which appears whole or not at all
     #[arg(short, long, value_name = "FILE")]
@@ -102,28 +107,32 @@ impl AnalyzeArgs {
         let outputs: Vec<&Path> = self.output.iter().map(PathBuf::as_path).collect();
         refuse_overlap(&[&self.trace], &outputs)?;
         let mut output = Output::open(self.output.as_deref())?;
-        let source = formats::open(&self.trace, &self.read.options())?;
-        let info = source.info();
-        notes::note(self.quiet, &info.name, &info.notes);
-        let caches = self.streams.select(info)?;
-        notes::note(self.quiet, &info.name, &self.streams.hints(info));
-        let sweep = self.advice.sweep(info.positions)?;
-        let analysis = self.analyze(&*source, &caches, sweep.as_ref())?;
-        notes::warn(self.quiet, &info.name, &source.warnings());
+        let (read, streams) = (self.read.options(), self.streams.selection()?);
+        let trace = OpenTrace::open(&self.trace, &read, &streams, None, &mut notes::listener(self.quiet))?;
+        let info = trace.info();
+        let sweep = self.advice.sweep(trace.chosen.positions)?;
+        let analysis = self.analyze(&trace, sweep.as_ref())?;
+        notes::warn(self.quiet, &info.name, &trace.source.warnings());
         output.write_all(self.report(info, &analysis).as_bytes())?;
         output.finish()?;
         Ok(ExitCode::SUCCESS)
     }
 
-    fn analyze(&self, source: &dyn Source, caches: &[CachePlan], sweep: Option<&Sweep>) -> Result<Analysis> {
-        let streams = caches.iter().flat_map(|cache| &cache.streams);
-        let rows: u64 = streams.map(|stream| source.info().streams[*stream].rows as u64).sum();
-        if rows == 0 {
-            notes::warn(self.quiet, &source.info().name, &["there is no row to analyze".to_owned()]);
+    fn analyze(&self, trace: &OpenTrace, sweep: Option<&Sweep>) -> Result<Analysis> {
+        let (source, caches, options) = (&*trace.source, trace.caches(), self.options());
+        let weights = trace.weights();
+        if weights == 0 {
+            notes::warn(self.quiet, &trace.info().name, &["there is no row to analyze".to_owned()]);
         }
-        let passes = 1 + u64::from(sweep.is_some());
-        let progress = Progress::new(passes * rows, self.quiet);
-        Ok(analyze(source, caches, &self.options(), sweep, &|rows| progress.add(rows))?)
+        let work = sweep.map(|sweep| Work::of(trace, &sweep.lanes(source, caches, &options), &options));
+        let (planning, replay) = work.as_ref().map_or((0, 0), |work| (work.planning, work.replay));
+        let stages = [("reading", weights), ("planning", planning), ("sweep", replay)];
+        let progress = Progress::new(&stages, self.quiet);
+        let mut analysis = analyze(source, caches, options.bad_rows, &|weights| progress.add(0, weights))?;
+        if let Some((sweep, work)) = sweep.zip(work) {
+            analysis.advice = Some(advise(source, caches, &options, sweep, &SweepProgress(&progress, work))?);
+        }
+        Ok(analysis)
     }
 
     fn options(&self) -> Options {
@@ -133,10 +142,23 @@ impl AnalyzeArgs {
 
     fn report(&self, info: &TraceInfo, analysis: &Analysis) -> String {
         match self.format {
-            Format::Text => text::text(info, analysis),
+            Format::Text => text::text(info, analysis, self.all),
             Format::Json => json::json(info, analysis),
             Format::Csv => csv::csv(info, analysis),
         }
+    }
+}
+
+/// Shows how far the sweep is.
+struct SweepProgress<'a>(&'a Progress, Work);
+
+impl Observer for SweepProgress<'_> {
+    fn planned(&self, evictions: u64) {
+        self.0.add(1, evictions);
+    }
+
+    fn rows(&self, rows: u64, weights: u64) {
+        self.0.add(2, self.1.of_rows(rows, weights));
     }
 }
 
@@ -165,7 +187,7 @@ impl AdviceArgs {
 
     fn windows(&self) -> Result<Vec<usize>, Error> {
         let number = |text: &String| {
-            text.parse().map_err(|_| Error::usage(format!("--recent-window: {text:?} is no whole number")))
+            text.parse().map_err(|_| Error::usage(format!("--recent-window: {text:?} is not a whole number")))
         };
         expand_all("recent-window", &self.recent_window)?.iter().map(number).collect()
     }

@@ -4,6 +4,7 @@ use super::notes;
 use super::output::Output;
 use super::progress::Progress;
 use super::read_args::ReadArgs;
+use super::words::words;
 use anyhow::Result;
 use clap::Args;
 use kvsim::error::Error;
@@ -31,7 +32,7 @@ pub struct ConvertArgs {
 
     /// How weights are stored [default: as in the trace where it is f16 or bf16 and is
     /// not normalized, else f32]
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = words::<StoredType>())]
     dtype: Option<StoredType>,
 
     #[command(flatten)]
@@ -51,10 +52,10 @@ impl ConvertArgs {
             return Err(Error::data(&info.name, "there is no stream to write").into());
         }
         notes::note(self.quiet, &info.name, &info.notes);
-        let progress = Progress::new(info.rows(), self.quiet);
+        let progress = Progress::new(&[("writing", info.weights())], self.quiet);
         let dtype = self.dtype.unwrap_or_else(|| stored_type(info, &self.read.options()));
         notes::note(self.quiet, &info.name, &size_note(info, dtype));
-        write(&*source, dtype, &mut output, &|rows| progress.add(rows))?;
+        write(&*source, dtype, &mut output, &|weights| progress.add(0, weights))?;
         output.finish()?;
         drop(progress);
         notes::warn(self.quiet, &info.name, &source.warnings());

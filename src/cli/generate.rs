@@ -2,6 +2,7 @@
 
 use super::output::{Output, refuse_overlap};
 use super::progress::Progress;
+use super::words::words;
 use anyhow::Result;
 use clap::Args;
 use kvsim::error::Error;
@@ -31,7 +32,7 @@ pub struct GenerateArgs {
     output: PathBuf,
 
     /// How weights are stored
-    #[arg(long, value_enum, default_value = "f32")]
+    #[arg(long, value_parser = words::<StoredType>(), default_value = "f32")]
     dtype: StoredType,
 
     /// Seed, instead of the spec's
@@ -52,8 +53,8 @@ impl GenerateArgs {
         let trace = SyntheticTrace::new(self.spec()?);
         refuse_overlap(&[self.spec.as_os_str()], &[&self.output])?;
         let mut output = Output::open(Some(&self.output))?;
-        let progress = Progress::new(trace.info().rows(), self.quiet);
-        write(&trace, self.dtype, &mut output, &|rows| progress.add(rows))?;
+        let progress = Progress::new(&[("writing", trace.info().weights())], self.quiet);
+        write(&trace, self.dtype, &mut output, &|weights| progress.add(0, weights))?;
         output.finish()?;
         Ok(ExitCode::SUCCESS)
     }

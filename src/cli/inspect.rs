@@ -9,6 +9,7 @@ use kvsim::inspect::{StreamFigures, inspect_stream};
 use kvsim::report::text_table::TextTable;
 use kvsim::trace::formats;
 use kvsim::trace::{Source, TraceInfo};
+use kvsim::word::Word;
 use serde_json::json;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -60,8 +61,8 @@ impl InspectArgs {
     }
 
     fn figures(&self, source: &dyn Source) -> Result<Vec<StreamFigures>> {
-        let progress = Progress::new(source.info().rows(), self.quiet);
-        let add = |rows| progress.add(rows);
+        let progress = Progress::new(&[("reading", source.info().weights())], self.quiet);
+        let add = |weights| progress.add(0, weights);
         let streams = 0..source.info().streams.len();
         Ok(streams.map(|stream| inspect_stream(source, stream, &add)).collect::<Result<_, _>>()?)
     }
@@ -70,23 +71,12 @@ impl InspectArgs {
 /// Everything said about the trace: kind and text.
 fn said(source: &dyn Source, figures: &[StreamFigures]) -> Vec<(&'static str, String)> {
     let of_trace = |kind: &'static str, texts: Vec<String>| texts.into_iter().map(move |text| (kind, text));
-    let of_streams = |kind: &'static str, texts: fn(&StreamFigures) -> &Vec<String>| {
-        let stream = move |figures: &StreamFigures| {
-            let name = figures.stream.clone();
-            texts(figures).clone().into_iter().map(move |text| (kind, format!("stream {name}: {text}")))
-        };
-        figures.iter().flat_map(stream).collect::<Vec<_>>()
+    let of_stream = |figures: &StreamFigures| {
+        let stream = |text: &String| ("warning", format!("stream {}: {text}", figures.stream));
+        figures.warnings.iter().map(stream).collect::<Vec<_>>()
     };
-    let (warnings, remarks) = (source.warnings(), source.remarks());
-    // A source that watches its rows has said more about them than can be told from outside.
-    let watched = !warnings.is_empty() || !remarks.is_empty();
-    let mut said: Vec<_> = of_trace("note", source.info().notes.clone()).collect();
-    said.extend(of_trace("warning", warnings).chain(of_trace("remark", remarks)));
-    if !watched {
-        said.extend(of_streams("warning", |figures| &figures.warnings));
-        said.extend(of_streams("remark", |figures| &figures.remarks));
-    }
-    said
+    let notes = of_trace("note", source.info().notes.clone()).chain(of_trace("warning", source.warnings()));
+    notes.chain(of_trace("remark", source.remarks())).chain(figures.iter().flat_map(of_stream)).collect()
 }
 
 fn text(info: &TraceInfo, about: &[String], figures: &[StreamFigures], said: &[(&str, String)]) -> String {

@@ -11,7 +11,6 @@ mod memory;
 mod notes;
 mod output;
 mod parameters;
-mod plan;
 mod policies;
 mod progress;
 mod read_args;
@@ -19,7 +18,9 @@ mod replay;
 mod streams;
 mod table;
 mod timing;
+mod unfinished;
 mod vectors;
+mod words;
 
 pub use notes::to_stderr;
 

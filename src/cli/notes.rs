@@ -1,21 +1,30 @@
 //! What a user should know besides the report: on standard error, unless silence was asked for.
 
+use kvsim::experiment::{Remark, Severity};
 use std::io::Write;
+
+/// Prints what a user should know.
+pub fn listener(quiet: bool) -> impl FnMut(Remark) {
+    move |remark| {
+        if !quiet {
+            to_stderr(&format!("{remark}\n"));
+        }
+    }
+}
 
 /// Something was understood or done in a way that could surprise.
 pub fn note(quiet: bool, trace: &str, notes: &[String]) {
-    say(quiet, "note", trace, notes);
+    tell(quiet, Severity::Note, trace, notes);
 }
 
 /// Something may be wrong.
 pub fn warn(quiet: bool, trace: &str, warnings: &[String]) {
-    say(quiet, "warning", trace, warnings);
+    tell(quiet, Severity::Warning, trace, warnings);
 }
 
-fn say(quiet: bool, kind: &str, trace: &str, texts: &[String]) {
-    if !quiet {
-        texts.iter().for_each(|text| to_stderr(&format!("{kind}: {trace}: {text}\n")));
-    }
+fn tell(quiet: bool, severity: Severity, trace: &str, texts: &[String]) {
+    let remark = |text: &String| Remark { severity, trace: trace.to_owned(), text: text.clone() };
+    texts.iter().map(remark).for_each(listener(quiet));
 }
 
 /// Writes to standard error; where that fails, there is nobody left to tell.

@@ -1,5 +1,6 @@
 //! Where output goes: standard output, or a file that appears whole or not at all.
 
+use super::unfinished::Unfinished;
 use anyhow::{Context, Result};
 use kvsim::error::Error;
 use std::ffi::OsStr;
@@ -12,6 +13,7 @@ use tempfile::NamedTempFile;
 /// An output that was opened before the work began.
 pub struct Output {
     target: Target,
+    unfinished: Unfinished,
 }
 
 enum Target {
@@ -34,15 +36,27 @@ impl Output {
     /// # Errors
     /// When the file could not be written.
     pub fn open(path: Option<&Path>) -> Result<Output> {
+        Output::open_among(Unfinished::default(), path)
+    }
+
+    /// Opens another output of the same command.
+    ///
+    /// # Errors
+    /// As [`Output::open`].
+    pub fn open_another(&self, path: &Path) -> Result<Output> {
+        Output::open_among(self.unfinished.clone(), Some(path))
+    }
+
+    fn open_among(unfinished: Unfinished, path: Option<&Path>) -> Result<Output> {
         let target = match path {
             // Opened anew, the device would be replaced by a file where it leads to one.
             Some(path) if path == Path::new("/dev/stdout") || path == Path::new("-") => {
                 Target::Stdout(BufWriter::new(std::io::stdout()))
             }
             None => Target::Stdout(BufWriter::new(std::io::stdout())),
-            Some(path) => open_file(path).with_context(|| format!("cannot write {:?}", path.display()))?,
+            Some(path) => open_file(path, &unfinished).with_context(|| format!("cannot write {:?}", path.display()))?,
         };
-        Ok(Output { target })
+        Ok(Output { target, unfinished })
     }
 
     /// Puts everything in place.
@@ -132,7 +146,7 @@ fn cannot_write(path: &Path) -> String {
     format!("cannot write {:?}", path.display())
 }
 
-fn open_file(path: &Path) -> std::io::Result<Target> {
+fn open_file(path: &Path, unfinished: &Unfinished) -> std::io::Result<Target> {
     // A link keeps pointing where it does: what it points at is replaced.
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     match std::fs::metadata(&path) {
@@ -141,24 +155,17 @@ fn open_file(path: &Path) -> std::io::Result<Target> {
             let file = BufWriter::new(File::options().write(true).open(&path)?);
             Ok(Target::Direct { file, path })
         }
-        _ => open_beside(path),
+        _ => open_beside(path, unfinished),
     }
 }
 
-fn open_beside(path: PathBuf) -> std::io::Result<Target> {
+fn open_beside(path: PathBuf, unfinished: &Unfinished) -> std::io::Result<Target> {
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
     };
     std::fs::metadata(folder)?;
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".kvsim-");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
-    }
-    let file = builder.tempfile_in(folder)?;
+    let file = unfinished.create_in(folder)?;
     Ok(Target::Whole { file: Box::new(BufWriter::with_capacity(1 << 16, file)), path })
 }
 

@@ -1,8 +1,10 @@
 //! One flag for each parameter of the table: a new parameter needs no line here.
 
-use super::list;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
-use kvsim::policy::parameter::{Kind, PARAMETERS, Parameter, Value};
+use kvsim::error::Error;
+use kvsim::experiment::lanes::Asked;
+use kvsim::experiment::list;
+use kvsim::policy::parameter::{Kind, PARAMETERS, Parameter};
 use kvsim::policy::table::POLICIES;
 
 /// What was typed for each parameter that was named.
@@ -16,13 +18,14 @@ impl ParameterArgs {
     ///
     /// # Errors
     /// When a list or a value makes no sense; the message names the flag.
-    pub fn values(&self) -> Result<Vec<(&'static Parameter, Vec<Value>)>, String> {
+    pub fn values(&self) -> Result<Asked, Error> {
         let parse = |parameter: &Parameter, typed: &[String]| {
             let expanded = typed.iter().map(|text| list::expand(text)).collect::<Result<Vec<_>, _>>()?.concat();
             expanded.iter().map(|text| parameter.parse(text)).collect::<Result<Vec<_>, _>>()
         };
         let all = self.typed.iter().map(|(parameter, typed)| {
-            let values = parse(parameter, typed).map_err(|problem| format!("--{}: {problem}", parameter.name))?;
+            let values = parse(parameter, typed);
+            let values = values.map_err(|problem: String| Error::usage(format!("--{}: {problem}", parameter.name)))?;
             Ok((*parameter, values))
         });
         all.collect()

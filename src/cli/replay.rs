@@ -1,27 +1,26 @@
 //! `kvsim replay`: the main job. Arguments, and the path from them to a written report.
 
-mod job;
 mod watch;
 
+use super::list::expand_all;
+use super::notes;
 use super::output::{Output, refuse_overlap};
 use super::parameters::ParameterArgs;
-use super::plan::{Budget, LaneRequest, policies_named};
 use super::progress::Progress;
 use super::read_args::ReadArgs;
 use super::streams::StreamArgs;
 use super::timing::Timing;
-use super::{list, notes};
+use super::words::words;
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
-use job::{Job, rows_of, weights_of};
-use kvsim::budgets::CacheBudgets;
 use kvsim::error::Error;
+use kvsim::experiment::{Budget, BudgetShape, DEFAULT_BUDGET, Experiment, Finished, Job, LaneRequest, Prompt, Work};
 use kvsim::meter::{self, METERS, MeterPlan, Run};
-use kvsim::replay::{BadRows, DEFAULT_HEAVY_HITTERS, DEFAULT_MAX_MEMORY, Options, Outcome, ViewKind, replay};
+use kvsim::policy::spec::PolicySpec;
+use kvsim::replay::{BadRows, DEFAULT_HEAVY_HITTERS, DEFAULT_MAX_MEMORY, Options, ViewKind};
 use kvsim::report::format::{self, FORMATS, OutputFormat};
 use kvsim::report::line::{By, Line, Replayed};
 use kvsim::report::steps::StepWriter;
-use kvsim::trace::spec::DEFAULT_TRACE;
 use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -29,9 +28,6 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::time::Instant;
 use watch::Watcher;
-
-/// Budget where none is named.
-const DEFAULT_BUDGET: &str = "512";
 
 fn budget_help() -> String {
     format!(
@@ -113,11 +109,12 @@ pub struct ReplayArgs {
     heavy_hitters: usize,
 
     /// What policies see of a row: the recorded weights, or these divided by their sum
-    #[arg(long, value_enum, default_value_t, help_heading = "How to measure")]
+    #[arg(long, value_parser = words::<ViewKind>(), default_value = "raw", help_heading = "How to measure")]
     view: ViewKind,
 
     /// A row with a negative weight or no number: stop, or pass over it and count it
-    #[arg(long, value_enum, default_value_t, value_name = "WHAT", help_heading = "How to measure")]
+    #[arg(long, value_parser = words::<BadRows>(), default_value = "error", value_name = "WHAT",
+        help_heading = "How to measure")]
     on_bad_row: BadRows,
 
     /// Threads; results do not depend on it [default: one for each core]
@@ -130,7 +127,7 @@ pub struct ReplayArgs {
     per_stream: bool,
 
     /// One line for each layer, or for each head
-    #[arg(long, value_enum, value_name = "WHAT", conflicts_with = "per_stream", help_heading = "Output")]
+    #[arg(long, value_parser = words::<By>(), value_name = "WHAT", conflicts_with = "per_stream", help_heading = "Output")]
     by: Option<By>,
 
     /// Also write one CSV line for each lane and step
@@ -166,28 +163,27 @@ enum PromptKind {
 
 impl ReplayArgs {
     pub fn run(&self) -> Result<ExitCode> {
-        let request = self.request()?;
-        let budgets = CacheBudgets::parse(&self.layer_budget)?;
+        let experiment = self.experiment()?;
         let format = self.output_format();
         let inputs: Vec<&OsStr> = self.traces.iter().map(OsString::as_os_str).collect();
         let outputs: Vec<&Path> = self.output.iter().chain(&self.per_step).map(PathBuf::as_path).collect();
         refuse_overlap(&inputs, &outputs)?;
         let mut output = Output::open(self.output.as_deref())?;
-        let steps = self.open_steps()?;
-        let jobs = self.jobs(&request, &budgets)?;
+        let steps = self.open_steps(&output)?;
+        let jobs = experiment.jobs(&mut notes::listener(self.quiet))?;
         let timing = Timing::start();
-        let outcomes = self.replay(&jobs, &timing, steps.as_ref())?;
+        let finished = self.replay(jobs, &timing, steps.as_ref())?;
         let replayed = Instant::now();
-        let lines: Vec<Line<'_>> =
-            jobs.iter().zip(&outcomes).flat_map(|(job, outcomes)| self.lines(job, outcomes)).collect();
+        let lines: Vec<Line<'_>> = finished.iter().flat_map(|finished| self.lines(finished.replayed())).collect();
         output.write_all((format.write)(&lines).as_bytes())?;
         if let Some(steps) = steps {
             steps.into_inner().expect("no thread panicked").finish()?.finish()?;
         }
         output.finish()?;
         if self.timing {
-            let lanes = jobs.iter().map(|job| job.lanes.len()).max().unwrap_or(0);
-            let (rows, weights) = (rows_of(&jobs), weights_of(&jobs));
+            let jobs = || finished.iter().map(|finished| &finished.job);
+            let lanes = jobs().map(|job| job.lanes.len()).max().unwrap_or(0);
+            let (rows, weights) = (jobs().map(Job::rows).sum(), jobs().map(|job| job.trace.weights()).sum());
             notes::to_stderr(&timing.report(rows, weights, lanes, replayed.elapsed()));
         }
         Ok(ExitCode::SUCCESS)
@@ -195,42 +191,56 @@ impl ReplayArgs {
 
     fn replay(
         &self,
-        jobs: &[Job],
+        jobs: Vec<Job>,
         timing: &Timing,
         steps: Option<&Mutex<StepWriter<Output>>>,
-    ) -> kvsim::error::Result<Vec<Vec<Outcome>>> {
-        let progress = Progress::new(rows_of(jobs), self.quiet);
-        let replay_one = |job: &Job| {
-            let watcher = Watcher { progress: &progress, timing, job, steps, excess: Mutex::default() };
-            let outcomes = replay(&*job.source, &job.caches, &job.lanes, &job.options, &watcher)?;
-            notes::warn(self.quiet, &job.source.info().name, &watcher.warnings());
-            notes::note(self.quiet, &job.source.info().name, &self.passed_over(&outcomes));
-            if self.budget.is_empty() {
-                notes::note(self.quiet, &job.source.info().name, &job.idle_budget());
-            }
-            Ok(outcomes)
+    ) -> Result<Vec<Finished>> {
+        let works: Vec<Work> = jobs.iter().map(Job::work).collect();
+        let total = |of: fn(&Work) -> u64| works.iter().map(of).sum();
+        let stages = [("planning", total(|work| work.planning)), ("replay", total(|work| work.replay))];
+        let progress = Progress::new(&stages, self.quiet);
+        let replay_one = |(job, work): (Job, &Work)| {
+            let watcher = Watcher { progress: &progress, work, timing, job: &job, steps };
+            let outcomes = job.replay(&watcher, &mut notes::listener(self.quiet))?;
+            Ok(Finished { job, outcomes })
         };
-        jobs.iter().map(replay_one).collect()
+        jobs.into_iter().zip(&works).map(replay_one).collect()
     }
 
-    /// How many steps were passed over, where that was asked for.
-    fn passed_over(&self, outcomes: &[Outcome]) -> Vec<String> {
-        let first_lanes = outcomes.iter().filter_map(|outcome| outcome.tallies.first());
-        let skipped: u64 = first_lanes.map(|tally| tally.count("skipped_rows")).sum();
-        let asked = self.on_bad_row == BadRows::Skip && skipped > 0;
-        asked.then(|| format!("{skipped} steps without usable attention were passed over")).into_iter().collect()
+    /// The experiment that was described.
+    fn experiment(&self) -> Result<Experiment, Error> {
+        let experiment = Experiment {
+            traces: self.traces.clone(),
+            read: self.read.options(),
+            streams: self.streams.selection()?,
+            lanes: self.lanes()?,
+            shape: BudgetShape::parse(&self.layer_budget)?,
+            prompt: self.prompt()?,
+            options: self.options()?,
+        };
+        experiment.lanes.check()?;
+        Ok(experiment)
     }
 
-    fn request(&self) -> Result<LaneRequest, Error> {
-        let default = [DEFAULT_BUDGET.to_owned()];
-        let budgets = list::expand_all("budget", if self.budget.is_empty() { &default } else { &self.budget })?;
-        let request = LaneRequest {
-            policies: policies_named(&self.policy)?,
+    fn lanes(&self) -> Result<LaneRequest, Error> {
+        let policies = self.policy.iter().map(|list| PolicySpec::parse_list(list)).collect::<Result<Vec<_>, _>>();
+        let budgets = expand_all("budget", &self.budget)?;
+        Ok(LaneRequest {
+            policies: policies.map_err(Error::Usage)?.concat(),
             budgets: budgets.iter().map(|text| Budget::parse(text)).collect::<Result<_, _>>().map_err(Error::Usage)?,
-            values: self.parameters.values().map_err(Error::Usage)?,
-        };
-        request.check_flags()?;
-        Ok(request)
+            values: self.parameters.values()?,
+            skip_refused: self.skip_invalid,
+        })
+    }
+
+    fn prompt(&self) -> Result<Prompt, Error> {
+        match (self.prompt, self.prompt_len) {
+            (PromptKind::Stream, None) => Ok(Prompt::Stream),
+            (PromptKind::Stream, Some(_)) => {
+                Err(Error::usage("--prompt-len says where a prompt ends that is cut down at once: add --prompt block"))
+            }
+            (PromptKind::Block, len) => Ok(Prompt::Block { len }),
+        }
     }
 
     /// What is counted.
@@ -241,24 +251,17 @@ impl ReplayArgs {
         meter::chosen(&self.meters.join(",")).map_err(|problem| Error::usage(format!("--meters: {problem}")))
     }
 
-    fn jobs(&self, request: &LaneRequest, budgets: &CacheBudgets) -> Result<Vec<Job>, Error> {
-        let default = [OsString::from(DEFAULT_TRACE)];
-        let traces = if self.traces.is_empty() { &default[..] } else { &self.traces };
-        let options = Options { meters: self.meter_plans()?, ..self.options(budgets) };
-        traces.iter().map(|trace| Job::prepare(self, trace, request, options.clone())).collect()
-    }
-
-    fn options(&self, budgets: &CacheBudgets) -> Options {
-        Options {
+    fn options(&self) -> Result<Options, Error> {
+        Ok(Options {
             heavy_hitters: self.heavy_hitters,
             view: self.view,
             steps: self.steps,
             bad_rows: self.on_bad_row,
             threads: self.threads,
-            budgets: budgets.clone(),
+            meters: self.meter_plans()?,
             max_memory: self.read.max_memory.unwrap_or(DEFAULT_MAX_MEMORY),
             ..Options::default()
-        }
+        })
     }
 
     fn output_format(&self) -> &'static OutputFormat {
@@ -267,25 +270,14 @@ impl ReplayArgs {
         format::find(name).expect("the parser admits known formats only")
     }
 
-    fn open_steps(&self) -> Result<Option<Mutex<StepWriter<Output>>>> {
+    fn open_steps(&self, report: &Output) -> Result<Option<Mutex<StepWriter<Output>>>> {
         let Some(path) = &self.per_step else { return Ok(None) };
         let writer =
-            StepWriter::new(Output::open(Some(path))?, &self.meter_plans()?).context("cannot write the steps")?;
+            StepWriter::new(report.open_another(path)?, &self.meter_plans()?).context("cannot write the steps")?;
         Ok(Some(Mutex::new(writer)))
     }
 
-    fn lines<'a>(&self, job: &'a Job, outcomes: &'a [Outcome]) -> Vec<Line<'a>> {
-        let info = job.source.info();
-        let replayed = Replayed {
-            trace: &info.name,
-            positions: info.positions,
-            lanes: &job.lanes,
-            heavy_hitters: self.heavy_hitters,
-            view: self.view.word(),
-            prompt: if job.options.prompt_end > info.first_position { "block" } else { "stream" },
-            layer_shape: &job.layer_shape,
-            outcomes,
-        };
+    fn lines<'a>(&self, replayed: Replayed<'a>) -> Vec<Line<'a>> {
         match self.by {
             Some(by) => replayed.by(by),
             None if self.per_stream => replayed.per_stream(),

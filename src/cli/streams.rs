@@ -3,8 +3,8 @@
 use super::list::expand_all;
 use clap::Args;
 use kvsim::error::Error;
-use kvsim::replay::{CachePlan, caches_of, share_caches};
-use kvsim::trace::{StreamLabel, TraceInfo};
+use kvsim::experiment::caches::{KvHeads, Selection};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Which streams are worked on, and as which caches.
 #[derive(Args, Clone, Debug)]
@@ -17,96 +17,67 @@ pub struct StreamArgs {
     #[arg(long, value_name = "LIST")]
     heads: Vec<String>,
 
-    /// Contiguous query heads of a layer share N caches, as grouped-query models do; off: each head
-    /// has its own
-    #[arg(long, value_name = "N|off", value_parser = parse_kv_heads)]
+    /// Contiguous query heads of a layer share N caches, as grouped-query models do: 4 for every layer, 0:4,1:8
+    /// for these; off: each head has its own [default: as the trace says, else off]
+    #[arg(long, value_name = "N|LIST|off")]
     kv_heads: Option<KvHeads>,
+
+    /// Layers that use the cache of another layer: 1:0,3:2 for layer 1 that of layer 0, layer 3 that of layer 2
+    #[arg(long, value_name = "LIST", value_parser = parse_pairs)]
+    share_cache: Option<BTreeMap<u32, u32>>,
+
+    /// Layers that have a cache at all, where others keep a state of fixed size: budgets are dealt out to these
+    #[arg(long, value_name = "LIST")]
+    cache_layers: Vec<String>,
+
+    /// Take what is said of caches even where the trace says something else
+    #[arg(long)]
+    force: bool,
 
     /// Keep positions that have left a layer's sliding window until a policy evicts them
     #[arg(long)]
     keep_expired: bool,
 }
 
-/// What was said of KV heads.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum KvHeads {
-    Off,
-    Count(usize),
-}
-
-fn parse_kv_heads(text: &str) -> Result<KvHeads, String> {
-    match text {
-        "off" => Ok(KvHeads::Off),
-        _ => match text.parse() {
-            Ok(count) if count > 0 => Ok(KvHeads::Count(count)),
-            _ => Err("write the number of KV heads in a layer, or off".to_owned()),
-        },
+fn parse_pairs(text: &str) -> Result<BTreeMap<u32, u32>, String> {
+    let mut pairs = BTreeMap::new();
+    for part in text.split(',') {
+        let pair = part
+            .split_once(':')
+            .and_then(|(layer, owner)| Some((layer.trim().parse::<u32>().ok()?, owner.trim().parse::<u32>().ok()?)));
+        match pair.map(|(layer, owner)| pairs.insert(layer, owner)) {
+            Some(None) => {}
+            _ => {
+                return Err(format!(
+                    "{part:?} is not a layer and the layer whose cache it uses, such as 1:0, given once"
+                ));
+            }
+        }
     }
+    Ok(pairs)
 }
 
 impl StreamArgs {
-    /// The caches that were asked for.
-    pub fn select(&self, info: &TraceInfo) -> Result<Vec<CachePlan>, Error> {
-        let layers = expand_all("layers", &self.layers)?;
-        let heads = expand_all("heads", &self.heads)?;
-        let wanted = |names: &[String], name: String| names.is_empty() || names.contains(&name);
-        let all = caches_of(info)?;
-        check_known("layer", &layers, &all, layer_of)?;
-        let mut caches = all.clone();
-        caches.retain(|cache| wanted(&layers, layer_of(&cache.label)));
-        match self.kv_heads {
-            Some(KvHeads::Count(count)) => {
-                caches = share_caches(info, caches, count)?;
-                check_known("head", &heads, &caches, head_of)?;
-            }
-            _ => check_known("head", &heads, &all, head_of)?,
-        }
-        caches.retain(|cache| wanted(&heads, head_of(&cache.label)));
-        if caches.is_empty() && !all.is_empty() {
-            return Err(Error::usage("no stream has both a chosen layer and a chosen head"));
-        }
-        if self.keep_expired {
-            caches.iter_mut().for_each(|cache| cache.window = None);
-        }
-        Ok(caches)
+    /// What the library is told.
+    pub fn selection(&self) -> Result<Selection, Error> {
+        Ok(Selection {
+            layers: expand_all("layers", &self.layers)?,
+            heads: expand_all("heads", &self.heads)?,
+            kv_heads: self.kv_heads.clone(),
+            share_cache: self.share_cache.clone().unwrap_or_default(),
+            cache_layers: self.cache_layers()?,
+            force: self.force,
+            keep_expired: self.keep_expired,
+        })
     }
 
-    /// What a user may have meant to say.
-    pub fn hints(&self, info: &TraceInfo) -> Vec<String> {
-        let single = info.metadata.get("group").is_some_and(|group| group == "none");
-        let heads = (info.metadata_count("query_heads"), info.metadata_count("kv_heads"));
-        match heads {
-            (Some(query), Some(kv)) if single && kv < query && self.kv_heads.is_none() => vec![format!(
-                "its {query} query heads share {kv} KV heads: --kv-heads {kv} gives each group one cache, as a server \
-                 does; here each head has its own (--kv-heads off says so)"
-            )],
-            _ => Vec::new(),
+    fn cache_layers(&self) -> Result<Option<BTreeSet<u32>>, Error> {
+        if self.cache_layers.is_empty() {
+            return Ok(None);
         }
-    }
-}
-
-fn layer_of(label: &StreamLabel) -> String {
-    label.layer.to_string()
-}
-
-fn head_of(label: &StreamLabel) -> String {
-    label.head.to_string()
-}
-
-fn check_known(
-    what: &str,
-    names: &[String],
-    caches: &[CachePlan],
-    name_of: fn(&StreamLabel) -> String,
-) -> Result<(), Error> {
-    let mut known: Vec<String> = Vec::new();
-    for name in caches.iter().map(|cache| name_of(&cache.label)) {
-        if !known.contains(&name) {
-            known.push(name);
-        }
-    }
-    match names.iter().find(|name| !known.contains(name)) {
-        None => Ok(()),
-        Some(name) => Err(Error::usage(format!("--{what}s: no {what} {name:?}; there are {}", known.join(", ")))),
+        let layer = |text: &String| {
+            text.parse().map_err(|_| Error::usage(format!("--cache-layers: {text:?} is not the number of a layer")))
+        };
+        expand_all("cache-layers", &self.cache_layers)?.iter().map(layer).collect::<Result<_, _>>().map(Some)
     }
 }

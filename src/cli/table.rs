@@ -1,11 +1,11 @@
 //! `kvsim table`: comparison tables from replay results.
 
 use super::block_args::BlockArgs;
-use super::list;
 use super::output::read_input;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use kvsim::error::Error;
+use kvsim::experiment::list;
 use kvsim::report::pivot::{PivotPlan, Results};
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -31,6 +31,7 @@ pub struct Gathered {
 /// `kept` must be ascending and within the row; `out` as long as `kept`.
 pub fn gather(row: &[f32], kept: &[Position], limits: KeptLimits, out: &mut [f32]) -> Gathered {
     assert_eq!(kept.len(), out.len(), "one weight for each kept position");
+    assert_within(row, kept);
     #[cfg(target_arch = "x86_64")]
     if has_avx512() {
         return avx512::gather(row, kept, limits, out);
@@ -40,11 +41,19 @@ pub fn gather(row: &[f32], kept: &[Position], limits: KeptLimits, out: &mut [f32
 
 /// As [`gather`], without keeping the weights.
 pub fn measure(row: &[f32], kept: &[Position], limits: KeptLimits) -> Gathered {
+    assert_within(row, kept);
     #[cfg(target_arch = "x86_64")]
     if has_avx512() {
         return avx512::measure(row, kept, limits);
     }
     measure_portably(row, kept, limits)
+}
+
+/// The kept positions ascend, so that the last says it of all.
+#[inline]
+fn assert_within(row: &[f32], kept: &[Position]) {
+    let inside = kept.last().is_none_or(|last| last.index() < row.len());
+    assert!(inside, "every kept position lies in the row");
 }
 
 pub(super) fn measure_portably(row: &[f32], kept: &[Position], limits: KeptLimits) -> Gathered {

@@ -4,8 +4,9 @@
 //! version for the best instruction set that the running processor has. The versions agree to the
 //! bit: sums keep [`LANES`] partial accumulators that are combined in a fixed order, whatever the
 //! vector width. The two loops that see every weight of a row or every slot of a lane have a twin in
-//! `avx512`, written with that instruction set's own operations. Knows nothing of traces, policies
-//! or lanes.
+//! `avx512`, written with that instruction set's own operations. What rebuilds rows from queries and keys is
+//! written once over sixteen numbers at a time (`simd`), whose operations each instruction set has. Knows
+//! nothing of traces, policies or lanes.
 
 #[cfg(target_arch = "x86_64")]
 mod avx512;
@@ -17,6 +18,7 @@ mod rebuilt_rows;
 mod rings;
 mod row;
 mod scores;
+mod simd;
 mod softmax;
 #[cfg(test)]
 mod tests;
@@ -45,7 +47,7 @@ fn has_avx512() -> bool {
         && is_x86_feature_detected!("bmi2")
 }
 
-/// Whether this processor has 256-bit vectors and fused multiply-add.
+/// Whether this processor has vectors of 256 bits and fused multiply-add.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn has_avx2() -> bool {
@@ -60,73 +62,32 @@ fn has_avx2() -> bool {
 trait Kernel {
     type Output;
     fn run(self) -> Self::Output;
-
-    /// The same on processors with 32 vector registers, where a loop has a use for more than 16.
-    #[inline(always)]
-    fn run_wide(self) -> Self::Output
-    where
-        Self: Sized,
-    {
-        self.run()
-    }
-}
-
-/// What a loop is compiled for. Made by [`Level::here`] and nowhere else, so that a level is one that this processor
-/// can run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Level {
-    /// What every processor of the target has.
-    Plain,
-    /// Vectors of 256 bits and fused multiply-add.
-    #[cfg(target_arch = "x86_64")]
-    Avx2,
-    /// Vectors of 512 bits, 32 registers of them.
-    #[cfg(target_arch = "x86_64")]
-    Avx512,
-}
-
-impl Level {
-    /// The levels that this processor can run, the best first.
-    #[inline]
-    fn here() -> impl Iterator<Item = Level> {
-        #[cfg(target_arch = "x86_64")]
-        let vectors = [has_avx512().then_some(Level::Avx512), has_avx2().then_some(Level::Avx2)];
-        #[cfg(not(target_arch = "x86_64"))]
-        let vectors = [None, None];
-        vectors.into_iter().flatten().chain([Level::Plain])
-    }
 }
 
 /// Runs a loop in the version for this processor.
 #[inline]
-fn dispatch<K: Kernel>(kernel: K) -> K::Output {
-    let best = Level::here().next().expect("every processor can run the plain version");
-    dispatch_to(best, kernel)
-}
-
-/// Runs a loop in one version.
-#[inline]
 #[allow(unsafe_code)]
-fn dispatch_to<K: Kernel>(level: Level, kernel: K) -> K::Output {
+fn dispatch<K: Kernel>(kernel: K) -> K::Output {
     #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi1,bmi2,popcnt,lzcnt")]
-    fn with_avx512<K: Kernel>(kernel: K) -> K::Output {
-        kernel.run_wide()
+    {
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi1,bmi2,popcnt,lzcnt")]
+        fn with_avx512<K: Kernel>(kernel: K) -> K::Output {
+            kernel.run()
+        }
+        #[target_feature(enable = "avx2,fma,bmi1,bmi2,popcnt,lzcnt")]
+        fn with_avx2<K: Kernel>(kernel: K) -> K::Output {
+            kernel.run()
+        }
+        if has_avx512() {
+            // SAFETY: every feature that the function enables was found, or is implied by one found.
+            return unsafe { with_avx512(kernel) };
+        }
+        if has_avx2() {
+            // SAFETY: every feature that the function enables was found, or is implied by one found.
+            return unsafe { with_avx2(kernel) };
+        }
     }
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2,fma,bmi1,bmi2,popcnt,lzcnt")]
-    fn with_avx2<K: Kernel>(kernel: K) -> K::Output {
-        kernel.run()
-    }
-    match level {
-        Level::Plain => kernel.run(),
-        // SAFETY: the level is here: every feature that the function enables was found, or is implied by one found.
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { with_avx2(kernel) },
-        // SAFETY: as above.
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { with_avx512(kernel) },
-    }
+    kernel.run()
 }
 
 /// Combines partial sums, always in the same order.

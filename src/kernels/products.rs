@@ -8,10 +8,12 @@
 //!
 //! What is fastest is a matter of registers: some queries by some keys, whose sums never leave them.
 
-use super::{Kernel, LANES, dispatch};
+use super::LANES;
+use super::simd::{Simd, SimdKernel, Sixteen, dispatch};
+use std::ops::Range;
 
-/// One channel of [`LANES`] keys.
-type Channel = [f32; LANES];
+/// One channel of sixteen keys.
+type Channel = Sixteen;
 
 /// Tiles are padded to a multiple of this, the most that a kernel takes side by side.
 const TILES_AT_ONCE: usize = 2;
@@ -19,7 +21,7 @@ const TILES_AT_ONCE: usize = 2;
 /// Bytes of keys that meet every query of a block before the next keys do: they stay in the nearest cache.
 const STRIP: usize = 16 * 1024;
 
-/// The keys of one KV head, laid out for products: in tiles of [`LANES`] keys, channel after channel.
+/// The keys of one KV head, laid out for products: in tiles of sixteen keys, channel after channel.
 #[derive(Clone, Debug)]
 pub struct KeyPanel {
     width: usize,
@@ -90,15 +92,17 @@ impl ScoreRow<'_> {
 
     /// Puts down those of a tile's scores that belong to the row.
     #[inline(always)]
-    fn put(&mut self, tile: usize, scores: &Channel) {
-        let first = tile * LANES;
-        if first >= self.from && first + LANES <= self.end() {
+    fn put<S: Simd>(&mut self, simd: S, tile: usize, scores: S::Numbers) {
+        let (first, end) = (tile * LANES, self.end());
+        if first >= self.from && first + LANES <= end {
             let at = first - self.from;
-            self.scores[at..at + LANES].copy_from_slice(scores);
+            simd.store(scores, (&mut self.scores[at..at + LANES]).try_into().expect("sixteen scores"));
             return;
         }
-        for key in first.max(self.from)..(first + LANES).min(self.end()) {
-            self.scores[key - self.from] = scores[key - first];
+        let mut some = [0.0; LANES];
+        simd.store(scores, &mut some);
+        for key in first.max(self.from)..(first + LANES).min(end) {
+            self.scores[key - self.from] = some[key - first];
         }
     }
 }
@@ -119,60 +123,89 @@ pub(super) struct Products<'a, 'b> {
     pub packed: &'a mut Vec<f32>,
 }
 
-impl Kernel for Products<'_, '_> {
+impl SimdKernel for Products<'_, '_> {
     type Output = ();
 
-    /// 6 queries by 16 keys are 12 sums of 8, of 16 registers.
+    /// Of 16 registers of 8 numbers, 6 queries by 16 keys take 12; of 32 registers of 16 numbers, 12 queries by 32 keys
+    /// take 24.
     #[inline(always)]
-    fn run(self) {
-        self.of_groups::<6, 1>();
-    }
-
-    /// 12 queries by 32 keys are 24 sums of 16, of 32 registers.
-    #[inline(always)]
-    fn run_wide(self) {
-        self.of_groups::<12, 2>();
+    fn run<S: Simd, const WIDE: bool>(self, simd: S) {
+        if WIDE { self.of_groups::<S, 12, 2>(simd) } else { self.of_groups::<S, 6, 1>(simd) }
     }
 }
 
 impl Products<'_, '_> {
     #[inline(always)]
-    fn of_groups<const Q: usize, const V: usize>(self) {
+    fn of_groups<S: Simd, const Q: usize, const T: usize>(self, simd: S) {
         let Products { queries, keys, rows, packed } = self;
         packed.resize(queries.len(), 0.0);
-        let first = rows.iter().map(|row| row.from).min().unwrap_or(0) / LANES / V * V;
-        let end = rows.iter().map(ScoreRow::end).max().unwrap_or(0).div_ceil(LANES);
-        let strip = (STRIP / (keys.width * size_of::<Channel>())).max(1).next_multiple_of(V);
-        let of_group = |from: usize, len: usize| from * keys.width..(from + len) * keys.width;
-        for_groups::<Q>(rows.len(), |from, len| {
-            pack(&queries[of_group(from, len)], len, &mut packed[of_group(from, len)]);
-        });
+        for Group { from, len } in Groups::<Q>::of(rows.len()) {
+            let group = from * keys.width..(from + len) * keys.width;
+            pack(&queries[group.clone()], len, &mut packed[group]);
+        }
+        let [first, end] = tiles_of::<T>(rows);
+        let strip = (STRIP / (keys.width * size_of::<Channel>())).max(1).next_multiple_of(T);
         for start in (first..end).step_by(strip) {
             let tiles = start..(start + strip).min(end);
-            for_groups::<Q>(rows.len(), |from, len| {
-                let group = &packed[of_group(from, len)];
+            for Group { from, len } in Groups::<Q>::of(rows.len()) {
+                let group = &packed[from * keys.width..(from + len) * keys.width];
                 let rows = &mut rows[from..from + len];
-                let tiles = tiles.clone();
                 match len {
-                    1 => group_scores::<1, V>(group, keys, rows, tiles),
-                    2 => group_scores::<2, V>(group, keys, rows, tiles),
-                    4 => group_scores::<4, V>(group, keys, rows, tiles),
-                    _ => group_scores::<Q, V>(group, keys, rows, tiles),
+                    1 => group_scores::<S, 1, T>(simd, group, keys, rows, tiles.clone()),
+                    2 => group_scores::<S, 2, T>(simd, group, keys, rows, tiles.clone()),
+                    4 => group_scores::<S, 4, T>(simd, group, keys, rows, tiles.clone()),
+                    _ => group_scores::<S, Q, T>(simd, group, keys, rows, tiles.clone()),
                 }
-            });
+            }
         }
     }
 }
 
-/// Shares queries out to groups of `Q`, and what is left to groups of 4, 2 and 1: where each starts, and its size.
+/// The tiles that some rows attend to, from a multiple of `T` on: the first and the one after the last.
 #[inline(always)]
-fn for_groups<const Q: usize>(queries: usize, mut group: impl FnMut(usize, usize)) {
-    let mut from = 0;
-    while from < queries {
-        let left = queries - from;
-        let len = [Q, 4, 2, 1].into_iter().find(|len| *len <= left).expect("one is left");
-        group(from, len);
-        from += len;
+fn tiles_of<const T: usize>(rows: &[ScoreRow<'_>]) -> [usize; 2] {
+    let (mut from, mut end) = (usize::MAX, 0);
+    for row in rows {
+        from = from.min(row.from);
+        end = end.max(row.end());
+    }
+    [from / LANES / T * T, end.div_ceil(LANES)]
+}
+
+/// Queries that are taken together.
+struct Group {
+    from: usize,
+    len: usize,
+}
+
+/// Shares queries out to groups of `Q`, and what is left to groups of 4, 2 and 1.
+struct Groups<const Q: usize> {
+    from: usize,
+    queries: usize,
+}
+
+impl<const Q: usize> Groups<Q> {
+    #[inline(always)]
+    fn of(queries: usize) -> Groups<Q> {
+        Groups { from: 0, queries }
+    }
+}
+
+impl<const Q: usize> Iterator for Groups<Q> {
+    type Item = Group;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Group> {
+        let from = self.from;
+        let len = match self.queries - from {
+            0 => return None,
+            left if left >= Q => Q,
+            4.. => 4,
+            2.. => 2,
+            _ => 1,
+        };
+        self.from += len;
+        Some(Group { from, len })
     }
 }
 
@@ -189,37 +222,48 @@ fn pack(queries: &[f32], len: usize, packed: &mut [f32]) {
 
 /// The scores of one group with some tiles.
 #[inline(always)]
-fn group_scores<const Q: usize, const V: usize>(
+fn group_scores<S: Simd, const Q: usize, const T: usize>(
+    simd: S,
     group: &[f32],
     keys: &KeyPanel,
     rows: &mut [ScoreRow<'_>],
-    tiles: std::ops::Range<usize>,
+    tiles: Range<usize>,
 ) {
     let (queries, _) = group.as_chunks::<Q>();
-    let from = rows.iter().map(|row| row.from).min().unwrap_or(0) / LANES / V * V;
-    let end = rows.iter().map(ScoreRow::end).max().unwrap_or(0).div_ceil(LANES);
-    for tile in (tiles.start.max(from)..tiles.end.min(end)).step_by(V) {
-        let sums = block::<Q, V>(queries, std::array::from_fn(|index| keys.tile(tile + index)));
+    let [from, end] = tiles_of::<T>(rows);
+    for tile in (tiles.start.max(from)..tiles.end.min(end)).step_by(T) {
+        let mut panels: [&[Channel]; T] = [&[]; T];
+        for (index, panel) in panels.iter_mut().enumerate() {
+            *panel = &keys.tile(tile + index)[..queries.len()];
+        }
+        let sums = block(simd, queries, panels);
         for (row, sums) in rows.iter_mut().zip(&sums) {
-            sums.iter().enumerate().for_each(|(index, sums)| row.put(tile + index, sums));
+            for (index, sums) in sums.iter().enumerate() {
+                row.put(simd, tile + index, *sums);
+            }
         }
     }
 }
 
-/// The products of `Q` queries with the keys of `V` tiles. Written without loops over sums, which compilers turn
-/// inside out; so they stay in registers.
+/// The products of `Q` queries with the keys of `T` tiles, whose sums stay in registers.
 #[inline(always)]
-fn block<const Q: usize, const V: usize>(queries: &[[f32; Q]], tiles: [&[Channel]; V]) -> [[Channel; V]; Q] {
-    let tiles = tiles.map(|tile| &tile[..queries.len()]);
-    let mut sums = [[[0.0; LANES]; V]; Q];
+fn block<S: Simd, const Q: usize, const T: usize>(
+    simd: S,
+    queries: &[[f32; Q]],
+    tiles: [&[Channel]; T],
+) -> [[S::Numbers; T]; Q] {
+    let mut sums = [[simd.splat(0.0); T]; Q];
     for (channel, query) in queries.iter().enumerate() {
-        let keys: [Channel; V] = std::array::from_fn(|index| tiles[index][channel]);
-        sums = std::array::from_fn(|q| std::array::from_fn(|v| multiply_add(query[q], &keys[v], &sums[q][v])));
+        let mut keys = [simd.splat(0.0); T];
+        for t in 0..T {
+            keys[t] = simd.load(&tiles[t][channel]);
+        }
+        for q in 0..Q {
+            let number = simd.splat(query[q]);
+            for t in 0..T {
+                sums[q][t] = simd.multiply_add(number, keys[t], sums[q][t]);
+            }
+        }
     }
     sums
-}
-
-#[inline(always)]
-fn multiply_add(number: f32, keys: &Channel, sums: &Channel) -> Channel {
-    std::array::from_fn(|lane| number.mul_add(keys[lane], sums[lane]))
 }

@@ -1,7 +1,10 @@
 //! Scores and softmax against plain loops and f64, and every compiled version against the others.
 
 use super::products::Products;
-use super::softmax::{Softmax, capped, exp};
+#[cfg(target_arch = "x86_64")]
+use super::simd::{Avx2, Avx512};
+use super::simd::{Plain, Simd};
+use super::softmax::{Softmax, capped, exp_of_one as exp};
 use super::*;
 use crate::trace::rng::Xoshiro128;
 
@@ -24,15 +27,37 @@ fn plain_score(query: &[f32], key: &[f32]) -> f32 {
     query.iter().zip(key).fold(0.0, |sum, (q, k)| q.mul_add(*k, sum))
 }
 
-/// Rows that end later and later, those with `window` keys or fewer; scores that nobody wrote stay NaN.
-fn scores_at(level: Level, queries: &[f32], keys: &KeyPanel, first: usize, window: usize) -> Vec<Vec<f32>> {
-    let rows = queries.len() / keys.width();
-    let from = |row: usize| (first + row + 1).saturating_sub(window);
-    let mut found: Vec<Vec<f32>> = (0..rows).map(|row| vec![f32::NAN; first + row + 1 - from(row)]).collect();
-    let mut score_rows: Vec<ScoreRow<'_>> =
-        found.iter_mut().enumerate().map(|(row, scores)| ScoreRow { from: from(row), scores }).collect();
-    dispatch_to(level, Products { queries, keys, rows: &mut score_rows, packed: &mut Vec::new() });
-    found
+/// Rows to be scored: their queries, the keys, the position of the first, and how many keys each attends to at most.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    queries: &'a [f32],
+    keys: &'a KeyPanel,
+    first: usize,
+    window: usize,
+}
+
+impl Asked<'_> {
+    /// The scores in the operations of one set; those that nobody wrote stay NaN.
+    fn with(self, simd: impl Simd) -> Vec<Vec<f32>> {
+        let Asked { queries, keys, first, window } = self;
+        let from = |row: usize| (first + row + 1).saturating_sub(window);
+        let rows = queries.len() / keys.width();
+        let mut found: Vec<Vec<f32>> = (0..rows).map(|row| vec![f32::NAN; first + row + 1 - from(row)]).collect();
+        let mut rows: Vec<ScoreRow<'_>> =
+            found.iter_mut().enumerate().map(|(row, scores)| ScoreRow { from: from(row), scores }).collect();
+        simd.run(Products { queries, keys, rows: &mut rows, packed: &mut Vec::new() });
+        found
+    }
+
+    /// The scores in the operations of every set that this processor has.
+    fn everywhere(self) -> Vec<Vec<Vec<f32>>> {
+        let mut all = vec![self.with(Plain)];
+        #[cfg(target_arch = "x86_64")]
+        all.extend(Avx2::found().map(|simd| self.with(simd)));
+        #[cfg(target_arch = "x86_64")]
+        all.extend(Avx512::found().map(|simd| self.with(simd)));
+        all
+    }
 }
 
 #[test]
@@ -43,17 +68,18 @@ fn a_score_is_one_chain_whatever_the_vectors_the_block_and_the_window() {
         let keys = numbers((first + rows) * width, 1);
         let queries = numbers(rows * width, 2);
         let panel = panel(&keys, width);
-        for level in Level::here() {
-            for block in [1, 2, 5, rows] {
-                let blocks = (0..rows).step_by(block).flat_map(|at| {
-                    let queries = &queries[at * width..rows.min(at + block) * width];
-                    scores_at(level, queries, &panel, first + at, window)
-                });
-                for (row, scores) in blocks.enumerate() {
-                    let query = &queries[row * width..(row + 1) * width];
-                    let from = first + row + 1 - scores.len();
-                    let plain = keys[from * width..].chunks(width).map(|key| plain_score(query, key));
-                    assert!(scores.iter().copied().eq(plain.take(scores.len())), "{level:?} {width} {block} {row}");
+        let plain = |row: usize, len: usize| -> Vec<f32> {
+            let query = &queries[row * width..(row + 1) * width];
+            let attended = &keys[(first + row + 1 - len) * width..(first + row + 1) * width];
+            attended.chunks(width).map(|key| plain_score(query, key)).collect()
+        };
+        for block in [1, 2, 5, rows] {
+            for at in (0..rows).step_by(block) {
+                let queries = &queries[at * width..rows.min(at + block) * width];
+                for found in (Asked { queries, keys: &panel, first: first + at, window }).everywhere() {
+                    for (row, scores) in (at..).zip(found) {
+                        assert_eq!(scores, plain(row, scores.len()), "{width} {block} {row}");
+                    }
                 }
             }
         }
@@ -87,6 +113,21 @@ fn weights_in_f64(scores: &[f32], logits: Logits) -> Vec<f64> {
     logit.into_iter().map(|x| (x - most).exp() / sum).collect()
 }
 
+/// A softmax in the operations of every set that this processor has.
+fn softmax_everywhere(scores: &[f32], logits: Logits) -> Vec<(Vec<f32>, Option<Normalizer>)> {
+    fn with(simd: impl Simd, scores: &[f32], logits: Logits) -> (Vec<f32>, Option<Normalizer>) {
+        let mut weights = scores.to_vec();
+        let found = simd.run(Softmax { scores: &mut weights, logits });
+        (weights, found)
+    }
+    let mut all = vec![with(Plain, scores, logits)];
+    #[cfg(target_arch = "x86_64")]
+    all.extend(Avx2::found().map(|simd| with(simd, scores, logits)));
+    #[cfg(target_arch = "x86_64")]
+    all.extend(Avx512::found().map(|simd| with(simd, scores, logits)));
+    all
+}
+
 #[test]
 fn weights_are_those_of_f64_and_the_same_bits_in_every_version() {
     for (len, logits) in [1, 2, 15, 16, 17, 100, 1000].into_iter().flat_map(|len| KINDS.map(|kind| (len, kind))) {
@@ -99,10 +140,8 @@ fn weights_are_those_of_f64_and_the_same_bits_in_every_version() {
             let off = (f64::from(*weight) - exact).abs();
             assert!(off <= 1.5e-7 * largest * exact.max(1e-38), "{weight} is not {exact}");
         }
-        for level in Level::here() {
-            let mut weights = scores.clone();
-            let found = dispatch_to(level, Softmax { scores: &mut weights, logits });
-            assert_eq!((weights.as_slice(), found), (best.as_slice(), Some(normalizer)), "{level:?}");
+        for found in softmax_everywhere(&scores, logits) {
+            assert_eq!(found, (best.clone(), Some(normalizer)));
         }
     }
 }

@@ -4,7 +4,8 @@
 //! of [`LANES`] partial sums in f64 that are combined in a fixed order, one rounding at the end. The same bits on
 //! every processor.
 
-use super::{Kernel, LANES, dispatch, fold};
+use super::simd::{Plain, Simd, SimdKernel, dispatch};
+use super::{LANES, fold};
 
 /// What is done to the scores of a query head before their softmax.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -39,73 +40,71 @@ pub(super) struct Softmax<'a> {
     pub logits: Logits,
 }
 
-impl Kernel for Softmax<'_> {
+impl SimdKernel for Softmax<'_> {
     type Output = Option<Normalizer>;
 
     #[inline(always)]
-    fn run(self) -> Option<Normalizer> {
+    fn run<S: Simd, const WIDE: bool>(self, simd: S) -> Option<Normalizer> {
         let Softmax { scores, logits } = self;
         let mut scale = logits.scale;
-        let mut most = largest(scores)? * scale;
+        let mut most = largest(simd, scores)? * scale;
         if let Some(cap) = logits.softcap {
-            scores.iter_mut().for_each(|score| *score = capped(*score * scale, cap));
-            most = largest(scores)?;
+            for score in &mut *scores {
+                *score = capped(*score * scale, cap);
+            }
+            most = largest(simd, scores)?;
             scale = 1.0;
         }
-        most = logits.sink.map_or(most, |sink| larger(most, sink));
+        let sink = logits.sink.unwrap_or(f32::NEG_INFINITY);
+        most = if most > sink { most } else { sink };
         if !most.is_finite() {
             return None;
         }
-        let sink = logits.sink.map_or(0.0, |sink| f64::from(exp(sink - most)));
-        let sum = raise(scores, scale, most) + sink;
-        divide(scores, sum);
+        let sum = raise(simd, scores, scale, most) + f64::from(exp_of_one(sink - most));
+        divide(simd, scores, sum);
         Some(Normalizer { most, sum })
     }
 }
 
-#[inline(always)]
-fn larger(a: f32, b: f32) -> f32 {
-    if a > b { a } else { b }
-}
-
 /// The largest score; `None` where one is not finite.
 #[inline(always)]
-fn largest(scores: &[f32]) -> Option<f32> {
-    let (mut most, mut sizes) = ([f32::NEG_INFINITY; LANES], [0_u32; LANES]);
+fn largest<S: Simd>(simd: S, scores: &[f32]) -> Option<f32> {
+    let (mut most, mut size) = (simd.splat(f32::NEG_INFINITY), simd.splat(0.0));
     let (chunks, rest) = scores.as_chunks::<LANES>();
-    let size = |score: f32| score.to_bits() & !(1 << 31);
+    let mut last = [f32::NEG_INFINITY; LANES];
+    last[..rest.len()].copy_from_slice(rest);
     for chunk in chunks {
-        for lane in 0..LANES {
-            most[lane] = larger(chunk[lane], most[lane]);
-            sizes[lane] = sizes[lane].max(size(chunk[lane]));
-        }
+        let chunk = simd.load(chunk);
+        most = simd.larger(chunk, most);
+        size = simd.larger_size(chunk, size);
     }
-    for (lane, score) in rest.iter().enumerate() {
-        most[lane] = larger(*score, most[lane]);
-        sizes[lane] = sizes[lane].max(size(*score));
-    }
-    // What is no number has more bits set than infinity.
-    let finite = sizes.into_iter().all(|size| size < f32::INFINITY.to_bits());
-    finite.then(|| most.into_iter().fold(f32::NEG_INFINITY, larger))
+    let (mut mosts, mut sizes) = ([0.0; LANES], [0.0; LANES]);
+    simd.store(simd.larger(simd.load(&last), most), &mut mosts);
+    simd.store(size, &mut sizes);
+    // What is not a number is larger than infinity here.
+    let finite = sizes.iter().chain(rest).all(|size| size.is_finite());
+    finite.then(|| mosts.into_iter().fold(f32::NEG_INFINITY, f32::max))
 }
 
 /// Replaces scores by `exp(scale * score - most)` and sums these.
 #[inline(always)]
-fn raise(scores: &mut [f32], scale: f32, most: f32) -> f64 {
-    let mut partial = [0.0; LANES];
+fn raise<S: Simd>(simd: S, scores: &mut [f32], scale: f32, most: f32) -> f64 {
+    let (scale, most) = (simd.splat(scale), simd.splat(most));
+    let mut sums = simd.zeros();
     let (chunks, rest) = scores.as_chunks_mut::<LANES>();
     for chunk in chunks {
-        for lane in 0..LANES {
-            chunk[lane] = exp(chunk[lane] * scale - most);
-        }
-        for lane in 0..LANES {
-            partial[lane] += f64::from(chunk[lane]);
-        }
+        let raised = exp(simd, simd.subtract(simd.multiply(simd.load(chunk), scale), most));
+        simd.store(raised, chunk);
+        sums = simd.add(sums, raised);
     }
-    for (score, partial) in rest.iter_mut().zip(&mut partial) {
-        *score = exp(*score * scale - most);
-        *partial += f64::from(*score);
-    }
+    let mut last = [0.0; LANES];
+    last[..rest.len()].copy_from_slice(rest);
+    let raised = exp(simd, simd.subtract(simd.multiply(simd.load(&last), scale), most));
+    simd.store(raised, &mut last);
+    last[rest.len()..].fill(0.0);
+    rest.copy_from_slice(&last[..rest.len()]);
+    let mut partial = [0.0; LANES];
+    simd.store_doubles(simd.add(sums, simd.load(&last)), &mut partial);
     fold(&partial)
 }
 
@@ -113,9 +112,13 @@ fn raise(scores: &mut [f32], scale: f32, most: f32) -> f64 {
 /// the quotient wherever the quotient is `1 / n` for an n below 2^24: none of these lies within 2^-49 of itself of
 /// a number at which rounding to f32 turns, and the reciprocal and the product are off by less than 2^-51.
 #[inline(always)]
-fn divide(weights: &mut [f32], sum: f64) {
+fn divide<S: Simd>(simd: S, weights: &mut [f32], sum: f64) {
     let reciprocal = 1.0 / sum;
-    for weight in weights {
+    let (chunks, rest) = weights.as_chunks_mut::<LANES>();
+    for chunk in chunks {
+        simd.store(simd.scale(simd.load(chunk), reciprocal), chunk);
+    }
+    for weight in rest {
         *weight = (f64::from(*weight) * reciprocal) as f32;
     }
 }
@@ -130,23 +133,26 @@ const LEAST: f32 = -120.0;
 /// and the value 1 at 0.
 const EXP2: [f32; 6] = [0.693_147_24, 0.240_226_52, 0.055_503_104, 0.009_617_693, 0.001_340_664_3, 0.000_155_946_76];
 
-/// exp of a number that is not above 0; exactly 1 at 0. Results too small for a normal f32 are rounded once.
+/// exp of numbers that are not above 0; exactly 1 at 0. Results too small for a normal f32 are rounded once.
 #[inline(always)]
-pub(super) fn exp(x: f32) -> f32 {
-    let x = larger(x, LEAST);
-    let rounded = x.mul_add(std::f32::consts::LOG2_E, ROUND);
-    let part = x.mul_add(std::f32::consts::LOG2_E, ROUND - rounded);
-    let power = horner(part);
+fn exp<S: Simd>(simd: S, x: S::Numbers) -> S::Numbers {
+    let (round, log2_e) = (simd.splat(ROUND), simd.splat(std::f32::consts::LOG2_E));
+    let x = simd.larger(x, simd.splat(LEAST));
+    let rounded = simd.multiply_add(x, log2_e, round);
+    let part = simd.multiply_add(x, log2_e, simd.subtract(round, rounded));
+    let [first @ .., last] = EXP2;
+    let mut power = simd.splat(last);
+    for coefficient in first.iter().rev() {
+        power = simd.multiply_add(power, part, simd.splat(*coefficient));
+    }
+    power = simd.multiply_add(power, part, simd.splat(1.0));
     // 2^64 too large, so that it is a normal number whatever comes.
-    let raised = f32::from_bits(power.to_bits().wrapping_add(rounded.to_bits() << 23));
-    raised * (1.0 / (1_u128 << 64) as f32)
+    simd.multiply(simd.raise(power, rounded), simd.splat(1.0 / (1_u128 << 64) as f32))
 }
 
-/// `1 + f * p(f)`.
-#[inline(always)]
-fn horner(f: f32) -> f32 {
-    let [first @ .., last] = EXP2;
-    first.iter().rev().fold(last, |sum, coefficient| sum.mul_add(f, *coefficient)).mul_add(f, 1.0)
+/// exp of one number that is not above 0.
+pub(super) fn exp_of_one(x: f32) -> f32 {
+    exp(Plain, [x; LANES])[0]
 }
 
 /// `cap * tanh(x / cap)`, rounded once.

@@ -51,7 +51,8 @@ fn entropy(weights: &[f32]) -> Option<f64> {
     let positive = || weights.iter().map(|weight| f64::from(*weight)).filter(|weight| *weight > 0.0);
     let sum: f64 = positive().sum();
     let of_weights: f64 = positive().map(|weight| weight * libm::log(weight)).sum();
-    (sum > 0.0).then(|| libm::log(sum) - of_weights / sum)
+    // Rounding alone could take it below nothing.
+    (sum > 0.0).then(|| (libm::log(sum) - of_weights / sum).max(0.0))
 }
 
 #[cfg(test)]
@@ -67,6 +68,7 @@ mod tests {
         }
         assert_eq!(entropy(&[0.0, 0.0]), None);
         assert_eq!(entropy(&[]), None);
+        assert!((1..1000).all(|part| entropy(&[part as f32 / 1001.0]).is_some_and(|entropy| entropy >= 0.0)));
     }
 
     /// Values of -p ln p - q ln q to more digits than a float holds.

@@ -5,8 +5,7 @@ use super::{Counted, LaneEnd, Meter, MeterEntry, RowCounts, Run, StepCounts};
 
 pub(super) const ENTRY: MeterEntry =
     MeterEntry::new("rows", "steps and rows, measured or not", SUMS, &[], |_| Box::new(Rows::default()))
-        .run(Run::Always)
-        .of_lanes();
+        .run(Run::Always);
 
 const SUMS: &[Sum] = &[
     Sum::count("steps", "steps", "steps measured"),

@@ -3,7 +3,7 @@
 //! Sums and counts only, so that figures merge exactly; means are made later.
 
 use super::column::{Number, Reading};
-use super::{JointRows, METERS, MeterEntry};
+use super::{JointRows, LaneEnd, METERS, MeterEntry, MeterPlan};
 
 /// What the meters of one lane counted on one cache, or on several together.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -41,6 +41,16 @@ impl PartialEq for MeterSums {
 }
 
 impl Tally {
+    /// What meters count where there is no cache: nothing, which is not the same as not counting.
+    pub fn of_no_cache(meters: &[MeterPlan]) -> Tally {
+        let mut tally = Tally::default();
+        for plan in meters {
+            let meter = (plan.entry.make)(&plan.setting(None));
+            tally.add(plan.entry, meter.finish(&LaneEnd::new(None)));
+        }
+        tally
+    }
+
     /// Notes what a meter counted.
     pub(crate) fn add(&mut self, entry: &'static MeterEntry, counted: Counted) {
         self.meters.push(MeterSums { entry, counted });

@@ -21,14 +21,17 @@ pub(super) const LINE_BYTES: usize = nearby::BYTES + 64;
 const NONE: u32 = u32::MAX;
 
 /// The column of each line, at the least total cost. A line may take the columns that it has costs
-/// for.
+/// for. `done` is told of lines as they are matched.
 ///
 /// No line may be longer than a later one, and line `i` must be longer than `i`. Of equal
 /// assignments it always finds the same.
-pub(super) fn assign(lines: &[&[f64]]) -> Vec<usize> {
+pub(super) fn assign(lines: &[&[f64]], done: &dyn Fn(u64)) -> Vec<usize> {
     let columns = lines.last().map_or(0, |line| line.len());
     let mut matching = Matching::new(lines, columns);
-    (0..lines.len()).for_each(|line| matching.add(line));
+    for line in 0..lines.len() {
+        matching.add(line);
+        done(1);
+    }
     matching.column_of
 }
 

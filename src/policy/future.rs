@@ -86,8 +86,9 @@ pub trait Planner {
     /// A step is over; called once for each, in order.
     fn after(&mut self, future: &Future);
 
-    /// The plan, once the last step is over.
-    fn departures(self: Box<Self>) -> Departures;
+    /// The plan, once the last step is over; where that takes time, `planned` is told of evictions as they
+    /// are decided.
+    fn departures(self: Box<Self>, planned: &dyn Fn(u64)) -> Departures;
 }
 
 /// The step after which each position goes.

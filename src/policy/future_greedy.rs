@@ -60,7 +60,7 @@ impl Planner for FutureGreedy {
         self.gone = due.max(self.gone);
     }
 
-    fn departures(self: Box<Self>) -> Departures {
+    fn departures(self: Box<Self>, _planned: &dyn Fn(u64)) -> Departures {
         self.departures
     }
 }

@@ -79,10 +79,10 @@ impl Planner for Optimal {
         self.costs.push((0..=step.0).map(|position| future.to_come(Position(position)).as_f64()).collect());
     }
 
-    fn departures(self: Box<Self>) -> Departures {
+    fn departures(self: Box<Self>, planned: &dyn Fn(u64)) -> Departures {
         let lines: Vec<&[f64]> = self.events.iter().map(|(_, index)| &self.costs[*index][..]).collect();
         let mut departures = Departures::default();
-        for (position, (step, _)) in assign(&lines).into_iter().zip(&self.events) {
+        for (position, (step, _)) in assign(&lines, planned).into_iter().zip(&self.events) {
             departures.set(Position(position as u32), *step);
         }
         departures

@@ -4,17 +4,17 @@
 //! of one head, in the order of layers.
 
 use super::cache_lanes::{CacheLanes, LaneStart};
+use super::caches::CachePlan;
 use super::context::{Context, Outcome};
 use super::feed::Feeds;
 use super::lane_plan::LanePlan;
 use super::lane_site::LaneSite;
 use super::observer::Stage;
-use super::plan::CachePlan;
 use super::planning::Planned;
 use super::row_watch::RowWatch;
 use super::schedule::Schedule;
 use super::step_batch::StepBatch;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::needs::Needs;
 use crate::policy::entry::Setting;
 use rayon::prelude::*;
@@ -25,7 +25,8 @@ pub(super) fn cohorts_of(caches: &[CachePlan], lanes: &[LanePlan]) -> Vec<Vec<us
     let coupled = lanes.iter().any(|lane| lane.entry.is_coupled());
     for (index, cache) in caches.iter().enumerate() {
         let same_head = |cohort: &&mut Vec<usize>| caches[cohort[0]].label.head == cache.label.head;
-        match cohorts.iter_mut().find(same_head).filter(|_| coupled) {
+        let cohort = if coupled { cohorts.iter_mut().find(same_head) } else { None };
+        match cohort {
             Some(cohort) => cohort.push(index),
             None => cohorts.push(vec![index]),
         }
@@ -55,7 +56,7 @@ impl<'a> Cohort<'a> {
     ) -> Result<Cohort<'a>> {
         let on_caches = |(lane, plan): (usize, &LanePlan)| {
             let start = |cache: &usize| -> Result<LaneStart<'_>> {
-                let setting = plan.setting_on(&caches[*cache], &context.options.budgets).map_err(Error::usage)?;
+                let setting = plan.setting_with(&caches[*cache], context.budgets[lane][*cache]);
                 let site = site(context, &caches[*cache], plan, &setting);
                 Ok(LaneStart { setting, site, departures: planned.get((*cache, lane)) })
             };
@@ -96,8 +97,8 @@ impl<'a> Cohort<'a> {
         })?;
         let batches = &*batches;
         context.time(Stage::Lanes, || self.run_lanes(batches))?;
-        let rows = batches.iter().map(|batch| batch.len() * batch.heads()).sum::<usize>();
-        context.observer.rows(rows as u64);
+        let (rows, weights) = batches.iter().map(StepBatch::size).fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
+        context.observer.rows(rows as u64, weights as u64);
         Ok(())
     }
 
@@ -125,8 +126,7 @@ impl<'a> Cohort<'a> {
     }
 
     fn finish(self) -> Vec<Outcome> {
-        let excess = self.watches.iter().flat_map(RowWatch::excess);
-        excess.for_each(|excess| self.context.observer.excess_mass(excess));
+        self.watches.into_iter().for_each(RowWatch::finish);
         let mut tallies = vec![Vec::new(); self.caches.len()];
         for lane in self.lanes {
             lane.finish().into_iter().zip(&mut tallies).for_each(|(tally, tallies)| tallies.push(tally));

@@ -1,9 +1,9 @@
 //! What all parts of a running replay share, and what comes out of it.
 
+use super::caches::CachePlan;
 use super::lane_plan::LanePlan;
 use super::observer::{Observer, Stage};
 use super::options::Options;
-use super::plan::CachePlan;
 use crate::meter::Tally;
 use crate::trace::Source;
 use std::time::Instant;
@@ -13,6 +13,8 @@ use std::time::Instant;
 pub(super) struct Context<'a> {
     pub source: &'a dyn Source,
     pub lanes: &'a [LanePlan],
+    /// The budget of each lane (outer) on each cache.
+    pub budgets: &'a [Vec<usize>],
     pub options: &'a Options,
     pub observer: &'a dyn Observer,
 }

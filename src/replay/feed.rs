@@ -1,6 +1,6 @@
 //! Reads the rows of caches, the same steps of each at a time.
 
-use super::plan::CachePlan;
+use super::caches::CachePlan;
 use super::step_batch::{HeadRows, StepBatch};
 use crate::error::{Error, Result};
 use crate::position::Position;

@@ -44,7 +44,7 @@ impl LaneMeters {
     /// What was counted of the step under way.
     pub(super) fn recorded(&mut self) -> Tally {
         let mut step = self.of_step.take().expect("the step was begun");
-        step.count(&self.rows[self.rows_before..], &[]);
+        step.count(&self.rows[self.rows_before..], self.steps.last_chunk::<1>().map_or(&[], |last| last));
         step.finish(&LaneEnd::new(None))
     }
 

@@ -1,6 +1,6 @@
 //! A lane as it is asked for: a policy with concrete parameters and budget.
 
-use super::plan::CachePlan;
+use super::caches::CachePlan;
 use crate::budgets::{CacheBudget, CacheBudgets, LayerPlace};
 use crate::policy::entry::{PolicyEntry, Setting};
 use crate::policy::parameter::Values;
@@ -27,43 +27,42 @@ impl LanePlan {
         Setting { budget: self.budget.unwrap_or(usize::MAX), values: self.values.clone(), place }
     }
 
-    /// The budget of a cache; `None` where there is no budget. A policy that deals its budget out by
-    /// itself takes the place of `budgets`.
-    ///
-    /// # Errors
-    /// When the shape does not cover the cache.
-    pub fn cache_budget(&self, cache: &CachePlan, budgets: &CacheBudgets) -> Result<Option<CacheBudget>, String> {
-        let least = self.entry.least_budget(&self.values);
-        let own = self.entry.deals.map(|deals| deals(&self.values));
-        let budgets = own.as_ref().unwrap_or(budgets);
-        self.budget.map(|budget| budgets.of(&cache.label, cache.place, budget, least)).transpose()
+    /// The setting of a cache with this budget.
+    pub(super) fn setting_with(&self, cache: &CachePlan, budget: usize) -> Setting {
+        Setting { budget, values: self.values.clone(), place: cache.place }
     }
 
-    /// The setting in force on a cache.
+    /// The budget of each of these caches, `usize::MAX` where there is none. A policy that deals its budget
+    /// out by itself takes the place of `budgets`.
     ///
     /// # Errors
-    /// When the shape does not cover the cache, or the policy refuses the budget there.
-    pub fn setting_on(&self, cache: &CachePlan, budgets: &CacheBudgets) -> Result<Setting, String> {
-        let mut setting = self.setting(cache.place);
-        if let Some(CacheBudget { budget, .. }) = self.cache_budget(cache, budgets)? {
-            setting.budget = budget;
-        }
-        let checked = self.entry.check_setting(&setting);
-        checked.map_err(|problem| format!("layer {}: {problem}", cache.label.layer))?;
-        Ok(setting)
-    }
-
-    /// Says what is impossible about the lane on these caches.
-    ///
-    /// # Errors
-    /// As [`LanePlan::check`] and [`LanePlan::setting_on`], or when the policy and the shape both deal
-    /// out the budget.
-    pub fn check_on(&self, caches: &[CachePlan], budgets: &CacheBudgets) -> Result<(), String> {
+    /// As [`LanePlan::check`], or when the shape does not cover a cache, the policy refuses the budget
+    /// there, or the policy and the shape both deal out the budget.
+    pub fn budgets_on(&self, caches: &[CachePlan], budgets: &CacheBudgets) -> Result<Vec<CacheBudget>, String> {
         self.check()?;
-        if self.entry.deals.is_some() && !budgets.is_uniform() {
+        let own = self.entry.deals.map(|deals| deals(&self.values));
+        if own.is_some() && !budgets.is_uniform() {
             return Err("it deals the budget out to layers by its own rule: leave the layer budget uniform".to_owned());
         }
-        caches.iter().try_for_each(|cache| self.setting_on(cache, budgets).map(drop))
+        let dealt = self.deal(caches, own.as_ref().unwrap_or(budgets))?;
+        let mut checked = None;
+        for (cache, CacheBudget { budget, .. }) in caches.iter().zip(&dealt) {
+            // The caches of a layer stand together, and most have the same budget.
+            if checked.replace((cache.place, *budget)) != Some((cache.place, *budget)) {
+                let refused = self.entry.check_setting(&self.setting_with(cache, *budget));
+                refused.map_err(|problem| format!("layer {}: {problem}", cache.label.layer))?;
+            }
+        }
+        Ok(dealt)
+    }
+
+    fn deal(&self, caches: &[CachePlan], budgets: &CacheBudgets) -> Result<Vec<CacheBudget>, String> {
+        let (Some(average), Some(first)) = (self.budget, caches.first()) else {
+            return Ok(vec![CacheBudget { budget: usize::MAX, raised: false }; caches.len()]);
+        };
+        let floor = self.entry.least_budget(&self.values);
+        let dealt = budgets.deal(first.place.count, average)?;
+        caches.iter().map(|cache| dealt.of(&cache.label, cache.place, floor)).collect()
     }
 
     /// Says what is impossible about the lane.

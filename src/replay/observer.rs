@@ -1,7 +1,6 @@
 //! What a replay reports to while it runs.
 
-use super::plan::CachePlan;
-use super::row_watch::ExcessMass;
+use super::caches::CachePlan;
 use crate::error::Result;
 use crate::meter::Tally;
 use crate::needs::Needs;
@@ -45,14 +44,15 @@ pub trait Observer: Sync {
         let _ = (stage, time);
     }
 
-    /// Rows that every lane has seen.
-    fn rows(&self, rows: u64) {
-        let _ = rows;
+    /// Evictions that a bound which knows the future has planned, before any row is replayed; in all
+    /// they are those of [`evictions_planned`](super::evictions_planned).
+    fn planned(&self, evictions: u64) {
+        let _ = evictions;
     }
 
-    /// Rows of a stream that has been replayed hold more attention than there is.
-    fn excess_mass(&self, excess: &ExcessMass) {
-        let _ = excess;
+    /// Rows that every lane has seen, and the weights in them.
+    fn rows(&self, rows: u64, weights: u64) {
+        let _ = (rows, weights);
     }
 
     /// What each lane (outer) did in each step (inner) of a batch, in step order.

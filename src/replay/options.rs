@@ -3,9 +3,10 @@
 use crate::budgets::CacheBudgets;
 use crate::meter::{self, MeterPlan};
 use crate::position::Position;
+use crate::word::Word;
 
 /// What policies are shown of a row.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum ViewKind {
     /// The kept weights as recorded; they sum to less than one by what was lost.
     #[default]
@@ -14,24 +15,32 @@ pub enum ViewKind {
     Renormalized,
 }
 
-impl ViewKind {
-    /// The word used in reports.
-    pub fn word(self) -> &'static str {
-        match self {
-            ViewKind::Raw => "raw",
-            ViewKind::Renormalized => "renormalized",
-        }
-    }
+impl Word for ViewKind {
+    const WORDS: &'static [(ViewKind, &'static str, &'static str)] = &[
+        (ViewKind::Raw, "raw", "the kept weights as recorded; they sum to less than one by what was lost"),
+        (
+            ViewKind::Renormalized,
+            "renormalized",
+            "the kept weights divided by their sum, as a softmax over a compressed cache shows them",
+        ),
+    ];
 }
 
 /// What to do with a row that holds a negative weight or no number.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum BadRows {
     /// Stop, naming the place.
     #[default]
     Error,
     /// Treat it as a step without information, and count it.
     Skip,
+}
+
+impl Word for BadRows {
+    const WORDS: &'static [(BadRows, &'static str, &'static str)] = &[
+        (BadRows::Error, "error", "stop, naming the place"),
+        (BadRows::Skip, "skip", "treat it as a step without information, and count it"),
+    ];
 }
 
 /// How a replay is run.

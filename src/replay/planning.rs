@@ -1,17 +1,21 @@
 //! Plans ahead of the replay what the bounds that know the future evict, and when.
 
+use super::caches::CachePlan;
+use super::context::Context;
 use super::feed::Feeds;
 use super::lane_plan::LanePlan;
 use super::options::Options;
 use super::parallel::in_parallel;
-use super::plan::CachePlan;
 use super::row_watch::RowWatch;
+use super::scale::Scale;
 use super::step_batch::StepBatch;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::kernels::sum;
 use crate::policy::entry::Make;
 use crate::policy::future::{Departures, Evictions, Future};
 use crate::position::Position;
 use crate::trace::Source;
+use std::cell::Cell;
 
 /// A plan to be made: the cache and the lane it is for.
 type Task = (usize, usize);
@@ -33,30 +37,52 @@ impl Planned {
     }
 }
 
-/// Bytes that planning a lane on a cache needs beyond the replay; 0 for what does not know the future.
-pub fn planning_bytes(source: &dyn Source, cache: &CachePlan, lane: &LanePlan, options: &Options) -> u64 {
-    let Make::Future { bytes, .. } = lane.entry.make else { return 0 };
+/// Positions of a cache that are replayed.
+fn positions(source: &dyn Source, cache: &CachePlan, options: &Options) -> usize {
     let info = source.info();
     let rows = cache.streams.iter().map(|stream| info.streams[*stream].rows).max().unwrap_or(0);
-    let positions = info.first_position.index() + rows.min(options.steps.unwrap_or(usize::MAX));
-    let setting = lane.setting_on(cache, &options.budgets);
-    let budget = setting.map_or(0, |setting| setting.budget);
+    info.first_position.index() + rows.min(options.steps.unwrap_or(usize::MAX))
+}
+
+/// Bytes that planning a lane on a cache with this budget needs beyond the replay; 0 for what does not know
+/// the future.
+pub fn planning_bytes(
+    source: &dyn Source,
+    cache: &CachePlan,
+    lane: &LanePlan,
+    budget: usize,
+    options: &Options,
+) -> u64 {
+    let Make::Future { bytes, .. } = lane.entry.make else { return 0 };
+    let positions = positions(source, cache, options);
     bytes(positions, budget).saturating_add((size_of::<u128>() * positions) as u64)
 }
 
-/// Makes the plans of all lanes that know the future, as many at a time as the memory allows.
-pub(super) fn plan_ahead(
+/// Evictions that are planned ahead for a lane on a cache with this budget, by which
+/// [`Observer::planned`](super::Observer::planned) tells how far planning is; 0 for what does not know the
+/// future.
+pub fn evictions_planned(
     source: &dyn Source,
-    caches: &[CachePlan],
-    lanes: &[LanePlan],
+    cache: &CachePlan,
+    lane: &LanePlan,
+    budget: usize,
     options: &Options,
-) -> Result<Planned> {
+) -> u64 {
+    let Make::Future { .. } = lane.entry.make else { return 0 };
+    positions(source, cache, options).saturating_sub(budget) as u64
+}
+
+/// Makes the plans of all lanes that know the future, as many at a time as the memory allows.
+pub(super) fn plan_ahead(context: Context<'_>, caches: &[CachePlan]) -> Result<Planned> {
+    let Context { source, lanes, budgets, options, .. } = context;
     let tasks = tasks(caches, lanes);
-    let most = tasks.iter().map(|(cache, lane)| planning_bytes(source, &caches[*cache], &lanes[*lane], options)).max();
+    let bytes =
+        |(cache, lane): &Task| planning_bytes(source, &caches[*cache], &lanes[*lane], budgets[*lane][*cache], options);
+    let most = tasks.iter().map(bytes).max();
     let at_once = (options.max_memory / most.unwrap_or(0).max(1)).clamp(1, tasks.len().max(1) as u64) as usize;
     let mut planned = Planned { lanes: lanes.len(), of: vec![None; caches.len() * lanes.len()] };
     for some in tasks.chunks(at_once) {
-        let plan = |(cache, lane): &Task| plan(source, &caches[*cache], &lanes[*lane], options);
+        let plan = |(cache, lane): &Task| plan(context, &caches[*cache], &lanes[*lane], budgets[*lane][*cache]);
         let plans = in_parallel(some, plan)?;
         some.iter().zip(plans).for_each(|(task, departures)| planned.set(*task, departures));
     }
@@ -74,9 +100,11 @@ pub(super) fn check_memory(
     source: &dyn Source,
     caches: &[CachePlan],
     lane: &LanePlan,
+    budgets: &[usize],
     options: &Options,
 ) -> Result<(), String> {
-    let most = caches.iter().map(|cache| planning_bytes(source, cache, lane, options)).max().unwrap_or(0);
+    let bytes = |(cache, budget): (&CachePlan, &usize)| planning_bytes(source, cache, lane, *budget, options);
+    let most = caches.iter().zip(budgets).map(bytes).max().unwrap_or(0);
     if most <= options.max_memory {
         return Ok(());
     }
@@ -88,24 +116,37 @@ pub(super) fn check_memory(
     ))
 }
 
-fn plan(source: &dyn Source, cache: &CachePlan, lane: &LanePlan, options: &Options) -> Result<Departures> {
+fn plan(context: Context<'_>, cache: &CachePlan, lane: &LanePlan, budget: usize) -> Result<Departures> {
+    let Context { source, options, observer, .. } = context;
     let Make::Future { plan, .. } = lane.entry.make else { return Ok(Departures::default()) };
-    let setting = lane.setting_on(cache, &options.budgets).map_err(Error::usage)?;
-    let mut future = Future::default();
+    let (mut future, mut scale) = (Future::default(), Scale::default());
     for_each_step(source, cache, options, |batch, step| {
-        let from = first_in_window(cache, batch.position(step));
-        rows(batch, step).for_each(|row| future.foresee(row, from));
+        let position = batch.position(step);
+        let from = first_in_window(cache, position);
+        for row in rows(batch, step) {
+            future.foresee(row, from);
+            scale.add(position, sum(row));
+        }
     })?;
+    let place = |step| source.place(cache.streams[0], step);
+    scale.check(lane.entry.name, place, &format!("{}: {}", source.info().name, cache.label))?;
     // A prompt that is cut down at once is cut after its last row.
     let cut = Position(options.prompt_end.0.saturating_sub(1));
-    let mut planner = plan(Evictions { budget: setting.budget, from: cut });
+    let mut planner = plan(Evictions { budget, from: cut });
     for_each_step(source, cache, options, |batch, step| {
         let position = batch.position(step);
         rows(batch, step).for_each(|row| future.pass(row, first_in_window(cache, position)));
         future.stand_after(position);
         planner.after(&future);
     })?;
-    Ok(planner.departures())
+    let told = Cell::new(0);
+    let tell = |evictions: u64| {
+        told.set(told.get() + evictions);
+        observer.planned(evictions);
+    };
+    let departures = planner.departures(&tell);
+    tell(evictions_planned(source, cache, lane, budget, options).saturating_sub(told.get()));
+    Ok(departures)
 }
 
 /// The first position that the row of a step attends to in its layer: what is before it has left the

@@ -1,12 +1,11 @@
 //! Finds the facts of rows as they come, and watches for rows that are not attention.
 
+use super::caches::CachePlan;
 use super::options::BadRows;
-use super::plan::CachePlan;
 use super::row_facts::{FactFinder, RowFacts};
 use super::step_batch::StepBatch;
 use crate::error::Result;
-use crate::position::Position;
-use crate::trace::{RowBlock, Source, refuse_weights, sum_tolerance};
+use crate::trace::{RowBlock, RowSums, Source, refuse_weights};
 
 /// Finds the facts of a batch's rows and deals with rows that are not attention.
 pub(super) struct RowWatch<'a> {
@@ -15,37 +14,7 @@ pub(super) struct RowWatch<'a> {
     finders: Vec<FactFinder>,
     bad_rows: BadRows,
     /// One entry for each stream.
-    excess: Vec<ExcessMass>,
-}
-
-/// Rows of a stream that hold more attention than there is: scaled, or no attention at all.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct ExcessMass {
-    /// Index of the stream in the trace.
-    pub stream: usize,
-    /// Sums above this are more than rounding to the stored type explains.
-    pub limit: f64,
-    /// Number of such rows.
-    pub rows: u64,
-    /// The heaviest row: its step and its sum.
-    pub most: (Position, f64),
-}
-
-impl ExcessMass {
-    fn of(source: &dyn Source, stream: usize) -> ExcessMass {
-        let tolerance = sum_tolerance(source.info().streams[stream].dtype);
-        ExcessMass { stream, limit: 1.0 + tolerance, rows: 0, most: (Position(0), 0.0) }
-    }
-
-    #[inline]
-    fn watch(&mut self, step: Position, total: f64) {
-        if total > self.limit {
-            self.rows += 1;
-            if total > self.most.1 {
-                self.most = (step, total);
-            }
-        }
-    }
+    sums: Vec<RowSums>,
 }
 
 impl<'a> RowWatch<'a> {
@@ -56,13 +25,13 @@ impl<'a> RowWatch<'a> {
         bad_rows: BadRows,
     ) -> RowWatch<'a> {
         let finders = cache.streams.iter().map(|_| FactFinder::new(heavy_hitters)).collect();
-        let excess = cache.streams.iter().map(|stream| ExcessMass::of(source, *stream)).collect();
-        RowWatch { source, streams: &cache.streams, finders, bad_rows, excess }
+        let sums = cache.streams.iter().map(|stream| RowSums::of(source, *stream)).collect();
+        RowWatch { source, streams: &cache.streams, finders, bad_rows, sums }
     }
 
-    /// The streams in which rows hold more attention than there is.
-    pub(super) fn excess(&self) -> impl Iterator<Item = &ExcessMass> {
-        self.excess.iter().filter(|excess| excess.rows > 0)
+    /// Tells the trace what its rows sum to.
+    pub(super) fn finish(self) {
+        self.streams.iter().zip(&self.sums).for_each(|(stream, sums)| self.source.keep_sums(*stream, sums));
     }
 
     /// Finds the facts of every row of the batch.
@@ -86,7 +55,7 @@ impl<'a> RowWatch<'a> {
             return refuse_weights(self.source, self.streams[head], rows.row(index)).map(|()| None);
         }
         if let Some(facts) = &facts {
-            self.excess[head].watch(rows.row(index).step, facts.total);
+            self.sums[head].add(rows.row(index).step, facts.total);
         }
         Ok(facts)
     }

@@ -4,13 +4,13 @@
 //! many cohorts of caches is spread over threads cohort by cohort, one of few lane by lane. Results
 //! never depend on how the work was spread.
 
+use super::caches::CachePlan;
 use super::cohort::{Cohort, cohorts_of};
 use super::context::{Context, Outcome};
 use super::lane_plan::LanePlan;
 use super::observer::Observer;
 use super::options::Options;
 use super::parallel::in_parallel;
-use super::plan::CachePlan;
 use super::planning::{check_memory, plan_ahead};
 use crate::error::{Error, Result};
 use crate::needs::Needs;
@@ -28,26 +28,28 @@ pub fn replay(
     options: &Options,
     observer: &dyn Observer,
 ) -> Result<Vec<Outcome>> {
-    let context = Context { source, lanes, options, observer };
-    check(context, caches)?;
+    let budgets = check(source, caches, lanes, options)?;
+    let context = Context { source, lanes, budgets: &budgets, options, observer };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(options.threads).build();
     let pool = pool.map_err(|error| Error::usage(format!("cannot start {} threads: {error}", options.threads)))?;
     pool.install(|| replay_all(context, caches))
 }
 
-fn check(context: Context<'_>, caches: &[CachePlan]) -> Result<()> {
-    let Context { source, lanes, options, .. } = context;
-    for lane in lanes {
-        let checked = check_offered(source, lane.entry.needs);
-        let checked = checked.and_then(|()| lane.check_on(caches, &options.budgets));
-        let checked = checked.and_then(|()| check_memory(source, caches, lane, options));
-        checked.map_err(|problem| Error::usage(format!("policy {}: {problem}", lane.entry.name)))?;
-    }
+/// The budget of each lane (outer) on each cache, where all is possible.
+fn check(source: &dyn Source, caches: &[CachePlan], lanes: &[LanePlan], options: &Options) -> Result<Vec<Vec<usize>>> {
+    let check_lane = |lane: &LanePlan| -> Result<Vec<usize>, String> {
+        check_offered(source, lane.entry.needs)?;
+        let budgets = lane.budgets_on(caches, &options.budgets)?;
+        let budgets: Vec<usize> = budgets.into_iter().map(|cache| cache.budget).collect();
+        check_memory(source, caches, lane, &budgets, options)?;
+        Ok(budgets)
+    };
     for meter in &options.meters {
         let checked = check_offered(source, meter.entry.needs);
         checked.map_err(|problem| Error::usage(format!("meter {}: {problem}", meter.entry.name)))?;
     }
-    Ok(())
+    let refused = |lane: &LanePlan, problem: String| Error::usage(format!("policy {}: {problem}", lane.entry.name));
+    lanes.iter().map(|lane| check_lane(lane).map_err(|problem| refused(lane, problem))).collect()
 }
 
 /// Refuses what the trace cannot give, by name.
@@ -59,7 +61,7 @@ fn check_offered(source: &dyn Source, needs: Needs) -> Result<(), String> {
 }
 
 fn replay_all(context: Context<'_>, caches: &[CachePlan]) -> Result<Vec<Outcome>> {
-    let planned = plan_ahead(context.source, caches, context.lanes, context.options)?;
+    let planned = plan_ahead(context, caches)?;
     let cohorts = cohorts_of(caches, context.lanes);
     let recorded = context.observer.needs().has(Needs::STEP_RECORDS);
     let many = cohorts.len() >= 2 * rayon::current_num_threads() && !recorded;

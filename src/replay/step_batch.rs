@@ -26,6 +26,11 @@ pub(super) struct KnownRow<'a> {
 }
 
 impl StepBatch {
+    /// Rows of all heads, and the weights in them.
+    pub(super) fn size(&self) -> (usize, usize) {
+        (self.len() * self.heads(), self.heads.iter().map(|head| head.rows.weights()).sum())
+    }
+
     /// Number of steps.
     pub(super) fn len(&self) -> usize {
         self.heads.first().map_or(0, |head| head.rows.len())

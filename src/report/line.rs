@@ -1,7 +1,9 @@
 //! From outcomes to report lines: one for each lane, on one stream or on several combined.
 
+use crate::meter;
 use crate::replay::{LanePlan, Outcome, Tally};
 use crate::trace::{Head, StreamLabel};
+use crate::word::Word;
 
 /// One line of a report.
 pub struct Line<'a> {
@@ -41,12 +43,19 @@ pub struct Streams<'a> {
 }
 
 /// What lines are made for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum By {
     /// One line for each layer, its heads combined
     Layer,
     /// One line for each head, its layers combined
     Head,
+}
+
+impl Word for By {
+    const WORDS: &'static [(By, &'static str, &'static str)] = &[
+        (By::Layer, "layer", "one line for each layer, its heads combined"),
+        (By::Head, "head", "one line for each head, its layers combined"),
+    ];
 }
 
 /// What is common to the lines of one replay.
@@ -138,7 +147,8 @@ impl Replayed<'_> {
 }
 
 fn merged(outcomes: &[&Outcome], lane: usize) -> Tally {
-    outcomes.iter().fold(Tally::default(), |mut sum, outcome| {
+    let start = if outcomes.is_empty() { Tally::of_no_cache(&meter::defaults()) } else { Tally::default() };
+    outcomes.iter().fold(start, |mut sum, outcome| {
         sum.merge(&outcome.tallies[lane]);
         sum
     })

@@ -203,8 +203,8 @@ impl<'a> Pivot<'a> {
         if text.is_empty() {
             return Ok(None);
         }
-        let number = text.parse().map_err(|_| format!("{} is {text:?}, not a number", self.plan.values[value]));
-        number.map(Some)
+        let number = text.parse().ok().filter(|number: &f64| number.is_finite());
+        number.map(Some).ok_or_else(|| format!("{} is {text:?}, not a number", self.plan.values[value]))
     }
 
     /// Whether a figure is the best of its column as printed; bounds do not compete.

@@ -3,7 +3,7 @@
 //! Its figures are those of the meters that run, read from what they counted of the step alone, over all
 //! its query heads.
 
-use crate::meter::{MeterPlan, Number, Tally};
+use crate::meter::{MeterPlan, Number, Run, Tally};
 use crate::policy::parameter::PARAMETERS;
 use crate::replay::{CachePlan, LanePlan, StepRecord};
 use std::io::Write;
@@ -24,7 +24,7 @@ impl<W: Write> StepWriter<W> {
         let mut writer = csv::Writer::from_writer(output);
         let parameters = PARAMETERS.iter().map(|parameter| parameter.column);
         let keys = ["trace", "layer", "head", "policy", "budget"];
-        let counted: Vec<&str> = meters.iter().filter(|plan| plan.entry.by_step).flat_map(names).collect();
+        let counted: Vec<&str> = meters.iter().filter(|plan| is_written(plan)).flat_map(names).collect();
         let figures = ["step", "kept"].into_iter().chain(counted.iter().copied()).chain(["victims"]);
         writer.write_record(keys.into_iter().chain(parameters).chain(figures))?;
         Ok(StepWriter { writer, counted })
@@ -74,6 +74,11 @@ impl<W: Write> StepWriter<W> {
     pub fn finish(self) -> std::io::Result<W> {
         self.writer.into_inner().map_err(|error| std::io::Error::other(error.to_string()))
     }
+}
+
+/// What others are read by is not written.
+fn is_written(plan: &MeterPlan) -> bool {
+    plan.entry.by_step && plan.entry.run != Run::Always
 }
 
 /// What is written of a meter: its figures, then its sums.

@@ -122,7 +122,8 @@ fn by_layer<T: FromStr>(metadata: &Metadata, key: &str) -> Result<BTreeMap<u32, 
     let prefix = format!("{key}.");
     let entries = metadata.range(prefix.clone()..).take_while(|(name, _)| name.starts_with(&prefix));
     let entry = |(name, text): (&String, &String)| {
-        let layer = name[prefix.len()..].parse().map_err(|_| format!("{name:?} in the metadata does not end in a layer"))?;
+        let layer =
+            name[prefix.len()..].parse().map_err(|_| format!("{name:?} in the metadata does not end in a layer"))?;
         Ok((layer, number(name, text)?))
     };
     entries.map(entry).collect()
@@ -190,7 +191,10 @@ mod tests {
             (&[("column_offset.0", "x")], "column_offset.0 is \"x\""),
             (&[("sliding_window.all", "4")], "\"sliding_window.all\" in the metadata does not end in a layer"),
             (&[("cache_layers", "3;7")], "cache_layers is \"3;7\""),
-            (&[("cache_of.1", "2"), ("cache_of.2", "1")], "cache_of.1 is 2, a layer that uses the cache of layer 1 itself"),
+            (
+                &[("cache_of.1", "2"), ("cache_of.2", "1")],
+                "cache_of.1 is 2, a layer that uses the cache of layer 1 itself",
+            ),
             (&[("cache_of.1", "0"), ("kv_heads.0", "0")], "a layer without a cache"),
             (&[("cache_of.1", "0"), ("cache_layers", "1")], "a layer without a cache"),
         ];

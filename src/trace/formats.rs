@@ -1,9 +1,10 @@
 //! The table of trace formats, and the one function that opens a trace by path or name.
 
+use super::opened::OpenedTrace;
 use super::options::{ReadOption, ReadOptions};
 use super::spec::{MixtureSpec, built_in_names};
 use super::synthetic::SyntheticTrace;
-use super::{Source, TraceInfo, adjusted, jsonl, npy, npz, pickle, qkv, safetensors};
+use super::{Source, jsonl, npy, npz, pickle, qkv, safetensors};
 use crate::error::{Error, Result};
 use std::ffi::OsStr;
 use std::path::Path;
@@ -74,24 +75,7 @@ pub const FORMATS: &[TraceFormat] = &[
 /// # Errors
 /// When there is no such trace, or what is there is not a trace.
 pub fn open(name: &OsStr, options: &ReadOptions) -> Result<Box<dyn Source>> {
-    let source = open_as_is(name, options)?;
-    check_metadata(source.info())?;
-    adjusted::adjust(source, options)
-}
-
-/// Metadata that a replay acts on, where it is there; with a layer's number behind the dot.
-const COUNTS: &[&str] = &["prompt_len", "num_layers", "query_heads", "kv_heads", "sliding_window.", "column_offset."];
-
-/// Refuses what would be passed over in silence: a number that is none.
-fn check_metadata(info: &TraceInfo) -> Result<()> {
-    let is_count =
-        |key: &str| COUNTS.iter().any(|count| key == *count || (count.ends_with('.') && key.starts_with(count)));
-    match info.metadata.iter().find(|(key, value)| is_count(key) && value.parse::<usize>().is_err()) {
-        None => Ok(()),
-        Some((key, value)) => {
-            Err(Error::data(&info.name, format!("{key} is {value:?} in the metadata, must be a whole number")))
-        }
-    }
+    OpenedTrace::new(open_as_is(name, options)?, options)
 }
 
 fn open_as_is(name: &OsStr, options: &ReadOptions) -> Result<Box<dyn Source>> {

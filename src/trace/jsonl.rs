@@ -6,12 +6,13 @@
 
 mod line;
 
-use super::{RowBlock, RowReader, Source, StreamInfo, StreamLabel, TraceInfo};
+use super::{Metadata, ModelFacts, RowBlock, RowReader, Source, StreamInfo, StreamLabel, TraceInfo, hash};
 use crate::error::{Error, Result};
 use crate::position::Position;
 use crate::trace::SelfAttention;
 use crate::trace::options::ReadOptions;
-use crate::trace::storage::{Bytes, SharedFile, Storage, new_copy};
+use crate::trace::storage::{Bytes, SharedFile, Storage, copy_failed, new_copy};
+use crate::word::Word;
 use line::{HeaderLine, Line, RowLine};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -29,7 +30,7 @@ const MAX_LINE: u64 = 1 << 28;
 pub fn open(path: &Path, _options: &ReadOptions) -> Result<Box<dyn Source>> {
     let file = SharedFile::open(path)?;
     let scan = Scan::new(path.display().to_string()).run(BufReader::new(file.reader(0)), path)?;
-    Ok(Box::new(scan.into_trace(Storage::File(file))))
+    Ok(Box::new(scan.into_trace(Storage::File(file))?))
 }
 
 /// Reads JSON lines from standard input to its end.
@@ -41,7 +42,7 @@ pub fn read_stdin() -> Result<Box<dyn Source>> {
     let copy = new_copy()?;
     let tee = Tee { from: std::io::stdin().lock(), to: &copy };
     let scan = Scan::new("-".to_owned()).run(BufReader::new(tee), path)?;
-    Ok(Box::new(scan.into_trace(Storage::File(copy.into()))))
+    Ok(Box::new(scan.into_trace(Storage::File(copy.into()))?))
 }
 
 /// Hands on what it reads and keeps a copy.
@@ -53,7 +54,7 @@ struct Tee<'a, R> {
 impl<R: Read> Read for Tee<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let read = self.from.read(buffer)?;
-        self.to.write_all(&buffer[..read])?;
+        self.to.write_all(&buffer[..read]).map_err(|error| copy_failed(&error))?;
         Ok(read)
     }
 }
@@ -80,11 +81,18 @@ impl Source for JsonLinesTrace {
     fn open(&self, stream: usize) -> Result<Box<dyn RowReader>> {
         Ok(Box::new(LineReader {
             name: self.info.name.clone(),
+            label: self.info.streams[stream].label.clone(),
+            kind: self.info.self_attention,
+            first: self.info.first_position,
             bytes: self.storage.open(),
             lines: Arc::clone(&self.streams[stream]),
             next: 0,
             text: Vec::new(),
         }))
+    }
+
+    fn content_hash(&self) -> Result<String> {
+        hash::of_storage(&self.storage).map_err(|error| Error::io(Path::new(&self.info.name), error))
     }
 
     fn place(&self, stream: usize, step: Position) -> String {
@@ -97,6 +105,9 @@ impl Source for JsonLinesTrace {
 
 struct LineReader {
     name: String,
+    label: StreamLabel,
+    kind: SelfAttention,
+    first: Position,
     bytes: Box<dyn Bytes>,
     lines: Arc<[LinePlace]>,
     next: usize,
@@ -107,8 +118,7 @@ impl RowReader for LineReader {
     fn read(&mut self, block: &mut RowBlock, rows: usize) -> Result<usize> {
         let end = self.lines.len().min(self.next.saturating_add(rows));
         for index in self.next..end {
-            let place = self.lines[index];
-            let row = self.parse(place)?;
+            let row = self.parse(index)?;
             block.push(Position(row.step), &row.weights());
         }
         let read = end - self.next;
@@ -118,16 +128,25 @@ impl RowReader for LineReader {
 }
 
 impl LineReader {
-    fn parse(&mut self, place: LinePlace) -> Result<RowLine> {
+    /// Reads a line again, which must still be the row that the first pass found there.
+    fn parse(&mut self, index: usize) -> Result<RowLine> {
+        let place = self.lines[index];
         self.text.resize(place.len, 0);
         self.bytes
             .seek(SeekFrom::Start(place.start))
             .and_then(|_| self.bytes.read_exact(&mut self.text))
             .map_err(|error| Error::io(Path::new(&self.name), error))?;
         match Line::parse(&self.text) {
-            Ok(Line::Row(row)) => Ok(row),
+            Ok(Line::Row(row)) if self.is_found_again(&row, index) => Ok(row),
             _ => Err(Error::data(format!("{}:{}", self.name, place.number), "the file changed while it was read")),
         }
+    }
+}
+
+impl LineReader {
+    fn is_found_again(&self, row: &RowLine, index: usize) -> bool {
+        let step = self.first.index() + index;
+        row.step as usize == step && row.label() == self.label && row.check_len(self.kind).is_ok()
     }
 }
 
@@ -159,7 +178,6 @@ impl Scan {
             self.line(&text, place)
                 .map_err(|problem| Error::data(format!("{}:{}", self.name, place.number), problem))?;
         }
-        self.check_lengths()?;
         Ok(self)
     }
 
@@ -203,37 +221,32 @@ impl Scan {
         Ok(())
     }
 
-    fn check_lengths(&self) -> Result<()> {
-        let mut streams = self.streams.iter();
-        let Some((first, first_lines)) = streams.next() else { return Ok(()) };
-        match streams.find(|(_, lines)| lines.len() != first_lines.len()) {
-            None => Ok(()),
-            Some((other, lines)) => Err(Error::data(
-                &self.name,
-                format!(
-                    "streams {first} and {other} have {} and {} rows: all streams of a trace are equally long",
-                    first_lines.len(),
-                    lines.len()
-                ),
-            )),
-        }
-    }
-
-    fn into_trace(self, storage: Storage) -> JsonLinesTrace {
+    fn into_trace(self, storage: Storage) -> Result<JsonLinesTrace> {
         let self_attention = self.self_attention.unwrap_or(SelfAttention::Excluded);
-        let rows = self.streams.values().next().map_or(0, Vec::len);
+        let rows = self.streams.values().map(Vec::len).max().unwrap_or(0);
         let header = self.header.unwrap_or_default();
-        let describe = |label: &StreamLabel| StreamInfo { label: label.clone(), rows, dtype: "json" };
-        let info = TraceInfo {
+        let describe = |(label, lines): (&StreamLabel, &Vec<LinePlace>)| StreamInfo {
+            label: label.clone(),
+            rows: lines.len(),
+            dtype: "json",
+        };
+        let (found, said) = (self_attention.positions_of(rows), header.seq_len);
+        let mut info = TraceInfo {
             name: self.name,
             format: "jsonl",
             self_attention,
             first_position: self_attention.first_step(),
-            positions: header.seq_len.unwrap_or(self_attention.positions_of(rows)),
-            streams: self.streams.keys().map(describe).collect(),
-            metadata: header.metadata,
-            notes: Vec::new(),
+            positions: said.unwrap_or(found),
+            streams: self.streams.iter().map(describe).collect(),
+            metadata: Metadata::new(),
+            facts: ModelFacts::default(),
+            notes: said.filter(|said| *said > found).map(|said| longer_than_found(said, found)).into_iter().collect(),
         };
-        JsonLinesTrace { info, storage, streams: self.streams.into_values().map(Arc::from).collect() }
+        info.set_metadata(header.metadata)?;
+        Ok(JsonLinesTrace { info, storage, streams: self.streams.into_values().map(Arc::from).collect() })
     }
+}
+
+fn longer_than_found(said: usize, found: usize) -> String {
+    format!("the header says {said} positions, the rows make {found}: percentages are of {said}")
 }

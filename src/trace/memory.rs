@@ -1,9 +1,10 @@
 //! A trace held in memory: for callers of the library and for tests.
 
-use super::{Head, RowBlock, RowReader, SelfAttention, Source, StreamInfo, StreamLabel, TraceInfo};
+use super::{
+    Head, Metadata, ModelFacts, RowBlock, RowReader, SelfAttention, Source, StreamInfo, StreamLabel, TraceInfo,
+};
 use crate::error::{Error, Result};
 use crate::position::Position;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Rows of one stream; `None` is a step without information.
@@ -25,7 +26,8 @@ impl MemoryTrace {
             first_position: self_attention.first_step(),
             positions: 0,
             streams: Vec::new(),
-            metadata: BTreeMap::new(),
+            metadata: Metadata::new(),
+            facts: ModelFacts::default(),
             notes: Vec::new(),
         };
         MemoryTrace { info, streams: Vec::new() }
@@ -57,8 +59,13 @@ impl MemoryTrace {
     }
 
     /// Adds a line of metadata.
+    ///
+    /// # Panics
+    /// When it is a fact of the model and means nothing, or contradicts what is there.
     pub fn with_metadata(mut self, key: &str, value: &str) -> MemoryTrace {
-        self.info.metadata.insert(key.to_owned(), value.to_owned());
+        let mut metadata = std::mem::take(&mut self.info.metadata);
+        metadata.insert(key.to_owned(), value.to_owned());
+        self.info.set_metadata(metadata).expect("the caller says what facts mean");
         self
     }
 

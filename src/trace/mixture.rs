@@ -49,9 +49,11 @@ pub(super) fn local_shares(spec: &MixtureSpec, reach: usize, mass: f64) -> Vec<f
 /// What the heavy hitters get in the order drawn.
 pub(super) fn heavy_shares(spec: &MixtureSpec) -> Vec<f64> {
     let heavy = &spec.heavy_hitters;
+    // What is drawn after the last row needs no shares, however much of it there would be.
+    let count = if heavy.from < spec.positions { heavy.count } else { 0 };
     let weight = |rank: usize| (rank + 1) as f64;
-    let total: f64 = (0..heavy.count).map(|rank| 1.0 / weight(rank)).sum();
-    (0..heavy.count).map(|rank| heavy.mass / weight(rank) / total).collect()
+    let total: f64 = (0..count).map(|rank| 1.0 / weight(rank)).sum();
+    (0..count).map(|rank| heavy.mass / weight(rank) / total).collect()
 }
 
 /// The sinks that a row sees.

@@ -4,14 +4,16 @@
 //! stream, in step order, into a [`RowBlock`] that is reused. Each file format is one file here and
 //! one line in [`formats::FORMATS`].
 
-mod adjusted;
+mod facts;
 pub mod formats;
+mod hash;
 pub mod jsonl;
 mod label;
 pub mod memory;
 mod mixture;
 mod npy;
 mod npz;
+mod opened;
 pub mod options;
 mod pickle;
 mod qkv;
@@ -24,23 +26,38 @@ mod spread;
 mod square;
 mod storage;
 pub mod synthetic;
+mod watch;
 
+pub use facts::{Metadata, ModelFacts};
 pub use label::{Head, StreamLabel};
+pub(crate) use refusal::problem_of;
 pub use refusal::refuse_weights;
 pub use row_block::{Row, RowBlock};
+pub use watch::RowSums;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::needs::Needs;
 use crate::position::Position;
-use std::collections::BTreeMap;
+use crate::word::Word;
 
 /// Whether a row holds the weight that a token paid to itself.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SelfAttention {
     /// Row `t` (t = 1, 2, ...) has `t` weights, over positions `0..t`.
     Excluded,
     /// Row `t` (t = 0, 1, ...) has `t + 1` weights, over positions `0..=t`: what runtimes record.
     Included,
+}
+
+impl Word for SelfAttention {
+    const WORDS: &'static [(SelfAttention, &'static str, &'static str)] = &[
+        (SelfAttention::Excluded, "excluded", "row t (t = 1, 2, ...) has t weights, over the positions before t"),
+        (
+            SelfAttention::Included,
+            "included",
+            "row t (t = 0, 1, ...) has t + 1 weights, the last on t itself: what runtimes record",
+        ),
+    ];
 }
 
 impl SelfAttention {
@@ -59,19 +76,6 @@ impl SelfAttention {
             SelfAttention::Excluded => step.index(),
             SelfAttention::Included => step.index() + 1,
         }
-    }
-
-    /// The word used in files.
-    pub fn word(self) -> &'static str {
-        match self {
-            SelfAttention::Excluded => "excluded",
-            SelfAttention::Included => "included",
-        }
-    }
-
-    /// Reads the word used in files.
-    pub fn from_word(word: &str) -> Option<SelfAttention> {
-        [SelfAttention::Excluded, SelfAttention::Included].into_iter().find(|kind| kind.word() == word)
     }
 
     /// Number of rows of a stream over `positions` positions.
@@ -101,8 +105,10 @@ pub struct TraceInfo {
     pub positions: usize,
     /// The streams, by layer, then head.
     pub streams: Vec<StreamInfo>,
-    /// What the file says of its origin.
-    pub metadata: BTreeMap<String, String>,
+    /// What the file says of its origin, as text.
+    pub metadata: Metadata,
+    /// What that says of the model.
+    pub facts: ModelFacts,
     /// What a user should know of how the file was understood, one line each, without its name.
     pub notes: Vec<String>,
 }
@@ -118,9 +124,25 @@ impl TraceInfo {
         qkv::FORMATS.contains(&self.format)
     }
 
-    /// A whole number from the metadata; `None` where it is absent or no number.
-    pub fn metadata_count(&self, key: &str) -> Option<usize> {
-        self.metadata.get(key)?.parse().ok()
+    /// Number of weights of all rows.
+    pub fn weights(&self) -> u64 {
+        self.streams.iter().map(|stream| self.weights_of(stream.rows)).sum()
+    }
+
+    /// Number of weights of the first `rows` rows of a stream.
+    pub fn weights_of(&self, rows: usize) -> u64 {
+        let (rows, first) = (rows as u64, self.self_attention.row_len(self.first_position) as u64);
+        rows * first + rows * rows.saturating_sub(1) / 2
+    }
+
+    /// Puts metadata in place of what was there, and reads the facts in it.
+    ///
+    /// # Errors
+    /// When a fact of the model means nothing, or contradicts another.
+    pub fn set_metadata(&mut self, metadata: Metadata) -> Result<()> {
+        self.facts = ModelFacts::parse(&metadata).map_err(|problem| Error::data(&self.name, problem))?;
+        self.metadata = metadata;
+        Ok(())
     }
 }
 
@@ -157,8 +179,27 @@ pub trait Source: Send + Sync {
         Needs::WHOLE_ROWS
     }
 
-    /// What was odd about the rows read so far, one line each, without the file's name; complete once every
-    /// stream has been read to its end, and the same however often and in whatever order that was done.
+    /// A short text that tells the content of this trace from that of others, whichever of its streams are
+    /// read: 16 hexadecimal digits, the same on every machine and with any number of threads.
+    ///
+    /// Of a file it is a hash of its bytes and of the flags that say how they are to be read, so that the same
+    /// attention in two files of different formats differs; of any other source, of the rows of all streams.
+    ///
+    /// # Errors
+    /// When the trace cannot be read.
+    fn content_hash(&self) -> Result<String> {
+        hash::of_rows(self)
+    }
+
+    /// Keeps what the rows of a stream sum to, as they were read from its first row on, for
+    /// [`Source::warnings`] and [`Source::remarks`].
+    fn keep_sums(&self, stream: usize, sums: &RowSums) {
+        let _ = (stream, sums);
+    }
+
+    /// What is wrong with the rows read so far, one line each, without the file's name; complete once every
+    /// stream has been read to its end and [`Source::keep_sums`] was told, and the same however often and in
+    /// whatever order that was done.
     fn warnings(&self) -> Vec<String> {
         Vec::new()
     }

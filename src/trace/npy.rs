@@ -25,7 +25,8 @@ pub fn open(path: &Path, options: &ReadOptions) -> Result<Box<dyn Source>> {
         Problem::Io(error) => error,
         Problem::Data(problem) => Error::data(&file, problem),
     })?;
-    let dump = Dump { file, format: "npy", arrays: vec![array], metadata: BTreeMap::new(), notes: Vec::new() };
+    let content = Storage::clone(&array.storage);
+    let dump = Dump { file, format: "npy", content, arrays: vec![array], metadata: BTreeMap::new(), notes: Vec::new() };
     open_square(dump, options)
 }
 

@@ -6,7 +6,7 @@
 use super::npy::{self, header};
 use super::options::ReadOptions;
 use super::square::{Array, Dump, open as open_square};
-use super::storage::{FileReader, SharedFile, Storage, new_copy};
+use super::storage::{FileReader, SharedFile, Storage, copy_failed, new_copy};
 use super::{Source, pickle};
 use crate::error::{Error, Result};
 use std::collections::BTreeMap;
@@ -31,8 +31,15 @@ pub fn open(path: &Path, options: &ReadOptions) -> Result<Box<dyn Source>> {
     let shared = SharedFile::open(path)?;
     let mut archive = ZipArchive::new(BufReader::new(shared.reader(0))).map_err(unsound)?;
     check_archive(&archive).map_err(|problem| Error::data(&file, problem))?;
-    let mut dump =
-        Dump { file: file.clone(), format: "npz", arrays: Vec::new(), metadata: BTreeMap::new(), notes: Vec::new() };
+    announce_size(&mut archive, options);
+    let mut dump = Dump {
+        file: file.clone(),
+        format: "npz",
+        content: Storage::File(shared.clone()),
+        arrays: Vec::new(),
+        metadata: BTreeMap::new(),
+        notes: Vec::new(),
+    };
     for index in 0..archive.len() {
         let member = archive.by_index(index).map_err(unsound)?;
         let Some(name) = array_name(&member) else { continue };
@@ -54,6 +61,27 @@ fn check_archive(archive: &Archive) -> Result<(), String> {
         return Err(format!("{} members are more than any dump has", archive.len()));
     }
     Ok(())
+}
+
+/// What unpacks to more than this is said to do so before it does.
+const LARGE: u64 = 1 << 30;
+
+/// Says so first where the compressed members unpack to much; sizes that cannot be read are refused later.
+fn announce_size(archive: &mut Archive, options: &ReadOptions) {
+    let mut sizes = Vec::new();
+    for index in 0..archive.len() {
+        let Ok(member) = archive.by_index_raw(index) else { continue };
+        if member.compression() != CompressionMethod::Stored {
+            sizes.push([member.compressed_size(), member.size()]);
+        }
+    }
+    let total = |which: usize| sizes.iter().map(|size| size[which]).fold(0, u64::saturating_add);
+    if total(1) > LARGE {
+        let [from, to] = [total(0), total(1)].map(|bytes| bytes as f64 / f64::from(1 << 20));
+        let folder = std::env::temp_dir();
+        let text = format!("{from:.1} MiB of compressed arrays unpack to {to:.0} MiB in {:?}", folder.display());
+        options.announce(&text);
+    }
 }
 
 /// An archive without arrays may be what torch saves.
@@ -130,14 +158,27 @@ fn inflate_to_copy(member: Member<'_>, needed: u64) -> Result<Storage, String> {
     let copy = new_copy().map_err(|error| error.to_string())?;
     let mut out = BufWriter::new(&copy);
     inflate(member, needed, &mut out)?;
-    out.flush().map_err(|error| error.to_string())?;
+    out.flush().map_err(|error| copy_failed(&error).to_string())?;
     drop(out);
     Ok(Storage::File(copy.into()))
 }
 
+/// Copies all there is, and says whether reading failed or writing.
+fn copy(from: &mut dyn Read, to: &mut dyn Write) -> Result<u64, String> {
+    let (mut buffer, mut copied) = (vec![0; 1 << 16], 0);
+    loop {
+        let read = from.read(&mut buffer).map_err(|error| format!("damaged: {error}"))?;
+        if read == 0 {
+            return Ok(copied);
+        }
+        to.write_all(&buffer[..read]).map_err(|error| copy_failed(&error).to_string())?;
+        copied += read as u64;
+    }
+}
+
 fn inflate(mut member: Member<'_>, needed: u64, out: &mut dyn Write) -> Result<(), String> {
     let unsound = |error: std::io::Error| format!("damaged: {error}");
-    let found = std::io::copy(&mut (&mut member).take(needed), out).map_err(unsound)?;
+    let found = copy(&mut (&mut member).take(needed), out)?;
     // One byte more than there should be: at the end, and only there, the checksum is compared.
     let more = member.read(&mut [0]).map_err(unsound)?;
     if found == needed && more == 0 {

@@ -5,7 +5,9 @@
 
 use super::SelfAttention;
 use crate::error::{Error, Result};
+use crate::word::Word;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::str::FromStr;
 
 /// How a trace is to be read, where the file does not say it or says it wrongly. The default adds
@@ -17,6 +19,9 @@ pub struct ReadOptions {
     /// Rows and columns before this position are padding: they do not exist, and the position here
     /// becomes position 0.
     pub start: Option<usize>,
+    /// Rows and columns from this position on are padding: they do not exist. Counted before
+    /// [`ReadOptions::start`] is taken off.
+    pub end: Option<usize>,
     /// The position of the token that row 0 belongs to, counted before [`ReadOptions::start`] is taken off.
     pub first_position: Option<usize>,
     /// The position that column 0 stands for, counted before [`ReadOptions::start`] is taken off.
@@ -28,13 +33,23 @@ pub struct ReadOptions {
     /// Bytes that may be held in memory for an array which cannot be streamed as it is stored; a
     /// larger one goes through a temporary file.
     pub max_memory: Option<u64>,
+    /// Is told, before it is done, of work that takes long or much room.
+    pub announce: Option<fn(&str)>,
 }
 
 /// What the weights of a row are divided by.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Normalize {
     /// Each row by its own sum, in f64, rounded to f32; a row of zeros says nothing about its step.
     Rows,
+}
+
+impl Word for Normalize {
+    const WORDS: &'static [(Normalize, &'static str, &'static str)] = &[(
+        Normalize::Rows,
+        "rows",
+        "each row by its own sum, in f64, rounded to f32; a row of zeros says nothing about its step",
+    )];
 }
 
 /// A number for all layers, for some of them, or for none.
@@ -60,6 +75,15 @@ impl PerLayer {
     /// Whether no layer has a number.
     pub fn is_empty(&self) -> bool {
         self.others.is_none() && self.layers.is_empty()
+    }
+}
+
+impl fmt::Display for PerLayer {
+    /// As [`PerLayer::from_str`] reads it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let layers = self.layers.iter().map(|(layer, value)| format!("{layer}:{value}"));
+        let parts: Vec<String> = self.others.map(|value| value.to_string()).into_iter().chain(layers).collect();
+        f.write_str(&parts.join(","))
     }
 }
 
@@ -95,6 +119,8 @@ pub enum ReadOption {
     SelfAttention,
     /// [`ReadOptions::start`].
     Start,
+    /// [`ReadOptions::end`].
+    End,
     /// [`ReadOptions::first_position`].
     FirstPosition,
     /// [`ReadOptions::column_offset`].
@@ -107,11 +133,12 @@ pub enum ReadOption {
 
 impl ReadOption {
     /// The options that any format honours.
-    pub const COMMON: &'static [ReadOption] = &[ReadOption::LayerWindow, ReadOption::Normalize];
+    pub const COMMON: &'static [ReadOption] = &[ReadOption::End, ReadOption::LayerWindow, ReadOption::Normalize];
     /// All of them.
     pub const ALL: &'static [ReadOption] = &[
         ReadOption::SelfAttention,
         ReadOption::Start,
+        ReadOption::End,
         ReadOption::FirstPosition,
         ReadOption::ColumnOffset,
         ReadOption::LayerWindow,
@@ -123,6 +150,7 @@ impl ReadOption {
         match self {
             ReadOption::SelfAttention => "--self",
             ReadOption::Start => "--start",
+            ReadOption::End => "--end",
             ReadOption::FirstPosition => "--first-position",
             ReadOption::ColumnOffset => "--column-offset",
             ReadOption::LayerWindow => "--layer-window",
@@ -130,25 +158,48 @@ impl ReadOption {
         }
     }
 
-    fn is_given(self, options: &ReadOptions) -> bool {
+    /// The value that was given for it, as it would be typed.
+    fn said(self, options: &ReadOptions) -> Option<String> {
+        let count = |count: Option<usize>| count.map(|count| count.to_string());
+        let list = |values: &PerLayer| (!values.is_empty()).then(|| values.to_string());
         match self {
-            ReadOption::SelfAttention => options.self_attention.is_some(),
-            ReadOption::Start => options.start.is_some(),
-            ReadOption::FirstPosition => options.first_position.is_some(),
-            ReadOption::ColumnOffset => !options.column_offset.is_empty(),
-            ReadOption::LayerWindow => !options.layer_window.is_empty(),
-            ReadOption::Normalize => options.normalize.is_some(),
+            ReadOption::SelfAttention => options.self_attention.map(|kind| kind.word().to_owned()),
+            ReadOption::Start => count(options.start),
+            ReadOption::End => count(options.end),
+            ReadOption::FirstPosition => count(options.first_position),
+            ReadOption::ColumnOffset => list(&options.column_offset),
+            ReadOption::LayerWindow => list(&options.layer_window),
+            ReadOption::Normalize => options.normalize.map(|Normalize::Rows| "rows".to_owned()),
         }
+    }
+
+    /// Whether a report has a column of its own for it.
+    fn has_column(self) -> bool {
+        matches!(self, ReadOption::Start | ReadOption::Normalize)
     }
 }
 
 impl ReadOptions {
+    /// Says something before it is done, where anybody listens.
+    pub(super) fn announce(&self, text: &str) {
+        if let Some(announce) = self.announce {
+            announce(text);
+        }
+    }
+
+    /// What is said of a trace beside its file that decides what its rows mean and has no column of its own in
+    /// a report: part of its content.
+    pub(super) fn reading(&self) -> String {
+        let said = |option: &ReadOption| option.said(self).map(|value| format!(" {} {value}", option.flag()));
+        ReadOption::ALL.iter().filter(|option| !option.has_column()).filter_map(said).collect()
+    }
+
     /// Refuses what was asked for beyond `honoured`; `trace` names the kind of trace that has no use for it.
     ///
     /// # Errors
     /// When an option is given that is not among `honoured`.
     pub fn allow_only(&self, honoured: &[ReadOption], trace: &str) -> Result<()> {
-        let refused = ReadOption::ALL.iter().find(|option| option.is_given(self) && !honoured.contains(option));
+        let refused = ReadOption::ALL.iter().find(|option| option.said(self).is_some() && !honoured.contains(option));
         match refused {
             None => Ok(()),
             Some(option) => {
@@ -169,6 +220,21 @@ mod tests {
         assert_eq!([0, 1, 3].map(|layer| values.of(layer)), [Some(512), None, Some(64)]);
         let values: PerLayer = "16,3:64".parse().expect("sound");
         assert_eq!([0, 3].map(|layer| values.of(layer)), [Some(16), Some(64)]);
+    }
+
+    #[test]
+    fn what_was_read_is_written_as_it_was_typed() {
+        for text in ["512", "0:512,3:64", "16,3:64"] {
+            assert_eq!(text.parse::<PerLayer>().expect("sound").to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_decides_what_rows_mean_is_part_of_the_content_unless_it_has_a_column() {
+        let options =
+            ReadOptions { start: Some(3), end: Some(9), column_offset: PerLayer::all(2), ..Default::default() };
+        assert_eq!(options.reading(), " --end 9 --column-offset 2");
+        assert_eq!(ReadOptions { start: Some(3), ..Default::default() }.reading(), "");
     }
 
     #[test]

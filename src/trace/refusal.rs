@@ -15,13 +15,17 @@ pub fn refuse_weights(source: &dyn Source, stream: usize, row: Row<'_>) -> Resul
 }
 
 fn refusal(source: &dyn Source, stream: usize, row: Row<'_>, column: usize) -> Error {
-    let weight = row.weights[column];
+    let place = format!("{} column {column}", source.place(stream, row.step));
+    let remedy = "(replay and analyze pass over such rows with --on-bad-row skip)";
+    Error::data(place, format!("{} {remedy}", problem_of(row.weights[column])))
+}
+
+/// What is wrong with a weight that cannot be attention.
+pub(crate) fn problem_of(weight: f32) -> String {
     let what = match weight {
         _ if weight.is_nan() => "is not a number",
         _ if weight.is_infinite() => "is infinite",
         _ => "is negative",
     };
-    let place = format!("{} column {column}", source.place(stream, row.step));
-    let remedy = "(replay and analyze pass over such rows with --on-bad-row skip)";
-    Error::data(place, format!("weight {weight} {what}: attention weights lie between 0 and 1 {remedy}"))
+    format!("weight {weight} {what}: attention weights lie between 0 and 1")
 }

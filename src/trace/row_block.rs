@@ -1,5 +1,6 @@
 //! A reused buffer of consecutive rows of one stream: the unit that travels from trace to replay.
 
+use crate::kernels;
 use crate::position::Position;
 
 /// Consecutive rows of one stream. Clearing it keeps its memory.
@@ -28,6 +29,11 @@ pub struct Row<'a> {
 }
 
 impl Row<'_> {
+    /// The sum of the weights, in an order that depends on the row alone.
+    pub fn sum(&self) -> f64 {
+        kernels::sum(self.weights)
+    }
+
     /// Index of the first weight that cannot be attention: negative, or no finite number.
     pub fn first_unsound(&self) -> Option<usize> {
         self.weights.iter().position(|weight| !(*weight >= 0.0 && weight.is_finite()))
@@ -49,6 +55,11 @@ impl RowBlock {
     /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
+    }
+
+    /// Number of weights of all rows.
+    pub fn weights(&self) -> usize {
+        self.used
     }
 
     /// The row with this index in the block.

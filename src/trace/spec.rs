@@ -1,17 +1,22 @@
 //! The description of a synthetic trace: a small JSON file, read and checked here, nothing more.
 
 use crate::error::{Error, Result};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// No trace is longer.
 const MOST_POSITIONS: usize = 1 << 24;
 
+/// Masses lie so far apart at most that every share of one, down to that of a position among all, is a number
+/// above zero: a row without any could not be divided by its total.
+const LEAST_MASS: f64 = 1e-100;
+const MOST_MASS: f64 = 1e6;
+
 /// A mixture of sinks, a local band, heavy hitters and noise, self excluded.
 ///
 /// The parts' masses need not sum to one: every row is divided by its total. A part that is left out
 /// has no mass.
-#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct MixtureSpec {
     /// Version of this layout: 1.
@@ -36,7 +41,7 @@ pub struct MixtureSpec {
 }
 
 /// The sinks: position `i` takes `weights[i]` of the mass, relative to those in view.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct SinkSpec {
     /// Total of the part.
@@ -46,7 +51,7 @@ pub struct SinkSpec {
 }
 
 /// The local band: distance `d` takes a share proportional to `width + 1 - d`.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct LocalSpec {
     /// Total of the part; before the first draw of heavy hitters their mass is added to it.
@@ -56,7 +61,7 @@ pub struct LocalSpec {
 }
 
 /// The heavy hitters: the one drawn `r`-th takes a share proportional to `1 / (r + 1)`.
-#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct HeavySpec {
     /// Total of the part.
@@ -81,7 +86,7 @@ impl Default for HeavySpec {
 ///
 /// `u` is the next 32 random bits over 2^32, drawn for each row from position 0 on; its generator is
 /// a second one, seeded with `seed ^ 0x9e3779b9`, so that spread does not move the heavy hitters.
-#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct NoiseSpec {
     /// Total of the part.
@@ -136,12 +141,14 @@ impl MixtureSpec {
     pub fn check(&self) -> Result<(), String> {
         let masses = [self.sinks.mass, self.local.mass, self.heavy_hitters.mass, self.noise.mass];
         let heavy = &self.heavy_hitters;
-        let reserved = self.local.width + self.sinks.weights.len();
+        let reserved = self.local.width.saturating_add(self.sinks.weights.len());
         if self.kvsim_spec != 1 {
             return Err(format!("kvsim_spec is {}, this version reads 1", self.kvsim_spec));
         }
-        if masses.iter().chain(&self.sinks.weights).any(|mass| !(0.0..=1e6).contains(mass)) {
-            return Err("masses and sink weights must lie between 0 and 1000000".to_owned());
+        let is_possible = |mass: &f64| *mass == 0.0 || (LEAST_MASS..=MOST_MASS).contains(mass);
+        if let Some(mass) = masses.iter().chain(&self.sinks.weights).find(|mass| !is_possible(mass)) {
+            let range = format!("masses and sink weights must be 0 or lie between {LEAST_MASS:e} and {MOST_MASS}");
+            return Err(format!("{mass:e} is out of range: {range}"));
         }
         if !(0.0..1.0).contains(&self.noise.spread) {
             return Err(format!("noise.spread is {}, must be at least 0 and below 1", self.noise.spread));
@@ -187,6 +194,22 @@ mod tests {
         let mut spec = MixtureSpec::built_in(DEFAULT_TRACE).expect("built in");
         spec.heavy_hitters.from = 99;
         assert!(spec.check().is_err_and(|problem| problem.contains("at least 100")));
+    }
+
+    #[test]
+    fn a_mass_that_vanishes_when_it_is_shared_out_is_refused() {
+        let spec = |mass: &str| {
+            let noise = format!(r#""noise": {{"mass": {mass}}}"#);
+            MixtureSpec::parse(
+                "x.json",
+                &format!(r#"{{"kvsim_spec": 1, "name": "x", "positions": 9, "seed": 1, {noise}}}"#),
+            )
+        };
+        for mass in ["5e-324", "1e-101", "-1", "1.1e6"] {
+            let problem = spec(mass).expect_err("out of range").to_string();
+            assert!(problem.starts_with("x.json: ") && problem.contains("out of range"), "{problem}");
+        }
+        assert!(spec("1e-100").is_ok() && spec("1e6").is_ok());
     }
 
     #[test]

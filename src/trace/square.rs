@@ -12,6 +12,7 @@ mod frame;
 mod layout;
 mod names;
 mod oddity;
+mod padding;
 mod positions;
 mod probe;
 mod read;

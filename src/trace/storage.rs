@@ -120,6 +120,16 @@ pub(super) fn new_copy() -> Result<File> {
     tempfile::tempfile().map_err(|error| Error::io(&std::env::temp_dir(), error))
 }
 
+/// What is said where a copy cannot be written, most often for lack of room.
+pub(super) fn copy_failed(error: &std::io::Error) -> std::io::Error {
+    let folder = std::env::temp_dir();
+    let text = format!(
+        "the temporary copy in {:?} cannot be written: {error} (TMPDIR names another folder)",
+        folder.display()
+    );
+    std::io::Error::new(error.kind(), text)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

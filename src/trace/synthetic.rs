@@ -7,10 +7,11 @@
 use super::mixture::{HeavyHitters, SinksInView, heavy_shares, local_shares};
 use super::spec::{LocalSpec, MixtureSpec};
 use super::spread::SpreadRows;
-use super::{Head, RowBlock, RowReader, SelfAttention, Source, StreamInfo, StreamLabel, TraceInfo};
+use super::{
+    Head, Metadata, ModelFacts, RowBlock, RowReader, SelfAttention, Source, StreamInfo, StreamLabel, TraceInfo, hash,
+};
 use crate::error::Result;
 use crate::position::Position;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A trace made from a spec: one stream, layer 0, head 0, self excluded.
@@ -31,7 +32,8 @@ impl SyntheticTrace {
             first_position: SelfAttention::Excluded.first_step(),
             positions: spec.positions,
             streams: vec![StreamInfo { label, rows, dtype: "f32" }],
-            metadata: BTreeMap::from([("source".to_owned(), format!("synthetic, seed {}", spec.seed))]),
+            metadata: Metadata::from([("source".to_owned(), format!("synthetic, seed {}", spec.seed))]),
+            facts: ModelFacts::default(),
             notes: Vec::new(),
         };
         SyntheticTrace { info, spec: Arc::new(spec) }
@@ -47,6 +49,12 @@ impl Source for SyntheticTrace {
         let spec = Arc::clone(&self.spec);
         let mostly_equal = spec.noise.spread == 0.0 && spec.local.width > 0;
         if mostly_equal { Ok(Box::new(Generator::new(spec))) } else { Ok(Box::new(SpreadRows::new(spec))) }
+    }
+
+    /// Of the spec without its name, which decides every weight.
+    fn content_hash(&self) -> Result<String> {
+        let nameless = MixtureSpec { name: String::new(), ..MixtureSpec::clone(&self.spec) };
+        Ok(hash::of_text(&serde_json::to_string(&nameless).expect("a spec is plain numbers")))
     }
 }
 
@@ -86,10 +94,12 @@ impl RowReader for Generator {
 
 impl Generator {
     fn new(spec: Arc<MixtureSpec>) -> Generator {
+        // No row sees all of a band as long as the trace.
+        let whole_band = if spec.local.width < spec.positions { spec.local.width } else { 0 };
         Generator {
             heavy: HeavyHitters::new(spec.seed),
             heavy_shares: heavy_shares(&spec),
-            local_shares: local_shares(&spec, spec.local.width, spec.local.mass),
+            local_shares: local_shares(&spec, whole_band, spec.local.mass),
             next: 1,
             special: Vec::new(),
             values: Vec::new(),

@@ -2,9 +2,10 @@
 
 use crate::common::lanes::{rows_of, trace};
 use kvsim::analyze::{StreamAnalysis, analyze, analyze_stream};
-use kvsim::replay::{BadRows, Options, caches_of};
+use kvsim::replay::{BadRows, caches_of};
 use kvsim::trace::memory::{MemoryTrace, Rows};
 use kvsim::trace::{SelfAttention, Source};
+use kvsim::word::Word;
 
 /// Eight rows, self included; t = 4.
 fn eight() -> Rows {
@@ -79,7 +80,7 @@ fn two_layers() -> MemoryTrace {
 fn adjacent_layers_are_compared_head_by_head() {
     let trace = two_layers();
     let caches = caches_of(trace.info()).expect("sound metadata");
-    let analysis = analyze(&trace, &caches, &Options::default(), None, &|_| ()).expect("a sound trace");
+    let analysis = analyze(&trace, &caches, BadRows::Error, &|_| ()).expect("a sound trace");
     // Late rows give positions 0..4 the sums 1/2 5/4 1/2 0 and 3 1 0 0: ranks 2.5 4 2.5 1 and 4 3 1.5 1.5.
     let [pair] = &analysis.agreement[..] else { panic!("one head is in two layers") };
     assert_eq!((pair.head.to_string().as_str(), pair.layers), ("0", [1, 4]));
@@ -90,7 +91,7 @@ fn adjacent_layers_are_compared_head_by_head() {
 fn the_streams_of_a_layer_are_added_up() {
     let trace = two_layers();
     let caches = caches_of(trace.info()).expect("sound metadata");
-    let analysis = analyze(&trace, &caches, &Options::default(), None, &|_| ()).expect("a sound trace");
+    let analysis = analyze(&trace, &caches, BadRows::Error, &|_| ()).expect("a sound trace");
     let [layer] = &analysis.layers[..] else { panic!("one layer has two streams") };
     assert_eq!(layer.label.to_string(), "4.all");
     let streams = analysis.streams[1].persistence.iter().zip(&analysis.streams[2].persistence);

@@ -29,6 +29,22 @@ fn text_names_every_part_and_says_which_reading_means_something() {
 }
 
 #[test]
+fn many_streams_are_summed_up_unless_all_are_asked_for() {
+    let many = ["analyze", "traces/smollm2-prose-384.safetensors", "--no-advice"];
+    let page = kvsim(&many).report();
+    assert!(page.lines().count() < 30, "{page}");
+    let all = kvsim(&[&many[..], &["--all"]].concat()).report();
+    assert!(all.lines().count() > 60 && all.contains("Locality"), "{all}");
+    // What the page says is least is the least of what the whole list holds.
+    let csv = Csv::parse(&kvsim(&[&many[..], &["--format", "csv"]].concat()).report());
+    let sizes = (0..csv.len()).filter(|row| csv.text(*row, "figure") == "effective_size");
+    let least = sizes.min_by(|a, b| csv.number(*a, "value").total_cmp(&csv.number(*b, "value"))).expect("streams");
+    let wanted = format!("{:.6}  {}.{}", csv.number(least, "value"), csv.text(least, "layer"), csv.text(least, "head"));
+    let line = page.lines().find(|line| line.starts_with("effective size")).expect("it is summed up");
+    assert!(line.contains(&wanted), "{wanted}: {line}");
+}
+
+#[test]
 fn the_formats_hold_the_same_figures() {
     let report = json(&[SMALL]);
     let csv = Csv::parse(&kvsim(&["analyze", SMALL, "--format", "csv"]).report());
@@ -84,7 +100,7 @@ fn requests_without_sense_are_refused() {
         (&["--tolerance", "nan"], "--tolerance: NaN is out of range"),
         (&["--layers", "9"], "--layers: no layer \"9\"; there are 15, 16"),
         (&["--budget", "0.2"], "write 20%"),
-        (&["--recent-window", "few"], "--recent-window: \"few\" is no whole number"),
+        (&["--recent-window", "few"], "--recent-window: \"few\" is not a whole number"),
     ] {
         kvsim(&[&["analyze", SMALL], args].concat()).refuses(2, &[part]);
     }

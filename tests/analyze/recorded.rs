@@ -7,9 +7,10 @@ use crate::common::shared;
 use crate::slow;
 use kvsim::analyze::agreement::spearman;
 use kvsim::analyze::{Analysis, StreamAnalysis, analyze};
-use kvsim::replay::{Options, caches_of};
+use kvsim::replay::{BadRows, caches_of};
 use kvsim::trace::options::ReadOptions;
 use kvsim::trace::{Source, formats};
+use kvsim::word::Word;
 use std::path::Path;
 
 /// Ratio, |S0| / n and |S1| / n in the three readings.
@@ -34,7 +35,7 @@ fn open(path: &Path) -> Box<dyn Source> {
 
 fn analyzed(source: &dyn Source) -> Analysis {
     let caches = caches_of(source.info()).expect("sound metadata");
-    analyze(source, &caches, &Options::default(), None, &|_| ()).expect("a sound trace")
+    analyze(source, &caches, BadRows::Error, &|_| ()).expect("a sound trace")
 }
 
 #[track_caller]

@@ -2,7 +2,7 @@
 
 use crate::common::lanes::{lane, tallies_of_one, trace};
 use kvsim::analyze::advice::{Advice, Choice, Sweep, advise};
-use kvsim::replay::{Options, caches_of};
+use kvsim::replay::{NoObserver, Options, caches_of};
 use kvsim::trace::memory::Rows;
 use kvsim::trace::spec::MixtureSpec;
 use kvsim::trace::synthetic::SyntheticTrace;
@@ -10,7 +10,7 @@ use kvsim::trace::{SelfAttention, Source};
 
 fn advised(source: &dyn Source, sweep: &Sweep) -> Advice {
     let caches = caches_of(source.info()).expect("sound metadata");
-    advise(source, &caches, &Options::default(), sweep, &|_| ()).expect("a sound trace")
+    advise(source, &caches, &Options::default(), sweep, &NoObserver).expect("a sound trace")
 }
 
 #[track_caller]
@@ -78,7 +78,7 @@ fn it_says_what_it_swept_and_the_closest_bound_that_time_and_memory_allow() {
     assert_eq!((advice.lanes, advice.bound), (3 * 5 + 3 * 2, "optimal"));
     let caches = caches_of(source.info()).expect("sound metadata");
     let poor = Options { max_memory: 1000, ..Options::default() };
-    let advice = advise(&source, &caches, &poor, &sweep, &|_| ()).expect("the oracle needs no memory");
+    let advice = advise(&source, &caches, &poor, &sweep, &NoObserver).expect("the oracle needs no memory");
     assert_eq!(advice.bound, "oracle");
 }
 

@@ -69,7 +69,7 @@ fn what_flags_say_of_a_dump_is_in_the_file_that_comes_out() {
     let windowed = ["--layer-window", "0:7"];
     assert_eq!(convert(&folder, &square, &windowed).report(), "");
     assert_eq!(figures(&out, &[]), figures(&square, &windowed));
-    assert_eq!(open(&out).info().metadata_count("sliding_window.0"), Some(7));
+    assert_eq!(open(&out).info().facts.window_of(0), Some(7));
     assert_ne!(figures(&out, &[]), figures(&square, &[]), "the window counts");
     assert_eq!(figures(&out, &["--keep-expired"]), figures(&square, &[]));
     let excluded = ["--self", "excluded"];
@@ -98,8 +98,8 @@ fn json_lines_become_a_native_file_with_what_their_header_says() {
     assert_eq!(convert(&folder, &path, &[]).report(), "");
     let out = folder.at("out.safetensors");
     let info = open(&out).info().clone();
-    assert_eq!(info.metadata_count("sliding_window.0"), Some(6));
-    assert_eq!(info.metadata_count("prompt_len"), Some(11));
+    assert_eq!(info.facts.window_of(0), Some(6));
+    assert_eq!(info.facts.prompt_len, Some(11));
     assert_eq!(info.metadata.get("model").map(String::as_str), Some("m"));
     for more in [&[][..], &["--prompt", "block"]] {
         assert_eq!(figures(&out, more), figures(&path, more));

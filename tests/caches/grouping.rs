@@ -53,7 +53,7 @@ fn file(folder: &Folder) -> String {
 }
 
 fn run(path: &str, more: &[&str]) -> Csv {
-    let args = ["replay", path, "--policy", "h2o,optimal,oracle", "--budget", "9,20", "--recent-window", "3"];
+    let args = ["replay", path, "--policy", "h2o,optimal,oracle", "--budget", "9,20", "--recent-window", "3", "-q"];
     Csv::parse(&kvsim(&[&args[..], &["--prompt", "block", "--prompt-len", "12"], more].concat()).report())
 }
 

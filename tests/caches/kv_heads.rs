@@ -123,7 +123,7 @@ fn a_cache_for_each_query_head_is_what_off_gives() {
     let path = native(&folder, "a.safetensors", &query_heads(&[0, 1], 4, "none", 2));
     let run = |kv_heads| {
         let args = ["replay", &path, "--budget", "8", "--recent-window", "2", "--policy", "h2o,tova,snapkv,oracle"];
-        kvsim(&[&args[..], &["--kv-heads", kv_heads, "--per-stream"]].concat()).report()
+        kvsim(&[&args[..], &["--kv-heads", kv_heads, "--force", "--per-stream"]].concat()).report()
     };
     assert_eq!(run("4").replace(",kv", ","), run("off"));
 }
@@ -145,7 +145,7 @@ fn what_cannot_be_shared_is_refused_with_the_reason() {
     let folder = Folder::new();
     let whole = native(&folder, "whole.safetensors", &query_heads(&[3], 6, "none", 2));
     let refuses = |path: &str, kv_heads: &str, parts: &[&str]| {
-        let args = ["replay", path, "--policy", "h2o", "--budget", "40", "--kv-heads", kv_heads];
+        let args = ["replay", path, "--policy", "h2o", "--budget", "40", "--kv-heads", kv_heads, "--force"];
         kvsim(&args).refuses(2, parts);
     };
     for kv_heads in ["4", "5", "7", "12"] {
@@ -162,12 +162,16 @@ fn what_cannot_be_shared_is_refused_with_the_reason() {
     for text in ["0", "-1", "all", "1.5", ""] {
         let ran = kvsim(&["replay", &whole, &format!("--kv-heads={text}")]);
         assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{text}");
-        assert!(ran.stderr.contains("write the number of KV heads in a layer, or off"), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("write the number of KV heads in a layer, such as 4 or 0:4,1:8, or off"),
+            "{}",
+            ran.stderr
+        );
     }
 }
 
 #[test]
-fn one_line_says_that_heads_could_share_and_only_where_nothing_was_said() {
+fn heads_share_as_the_trace_says_and_one_line_says_so() {
     let folder = Folder::new();
     let said = |name: &str, source: &MemoryTrace, more: &[&str]| {
         let path = native(&folder, name, source);
@@ -178,12 +182,71 @@ fn one_line_says_that_heads_could_share_and_only_where_nothing_was_said() {
     let single = query_heads(&[0, 1], 6, "none", 2);
     let line = said("single.safetensors", &single, &[]);
     assert_eq!(line.lines().count(), 1, "{line}");
-    assert!(line.starts_with("note: ") && line.contains("its 6 query heads share 2 KV heads: --kv-heads 2"), "{line}");
-    for more in [&["--kv-heads", "off"][..], &["--kv-heads", "2"], &["--kv-heads", "1"], &["--quiet"], &["-q"]] {
+    assert!(
+        line.starts_with("note: ") && line.contains("its 6 query heads share 2 KV heads: a cache for each"),
+        "{line}"
+    );
+    let forced = ["--kv-heads", "1", "--force"];
+    for more in [&["--kv-heads", "off"][..], &["--kv-heads", "2"], &forced, &["--quiet"], &["-q"]] {
         assert_eq!(said("single.safetensors", &single, more), "", "{more:?}");
     }
     assert_eq!(said("group.safetensors", &query_heads(&[0], 2, "kv", 2).with_metadata("query_heads", "6"), &[]), "");
     assert_eq!(said("each.safetensors", &query_heads(&[0], 6, "none", 6), &[]), "");
+}
+
+#[test]
+fn what_the_trace_says_of_kv_heads_is_what_the_flag_would_say() {
+    let folder = Folder::new();
+    let path = native(&folder, "a.safetensors", &query_heads(&[0, 1], 6, "none", 2));
+    let run = |more: &[&str]| {
+        let args = ["replay", &path, "--policy", "h2o,tova", "--budget", "8", "--recent-window", "2", "--per-stream"];
+        kvsim(&[&args[..], &["--quiet"], more].concat()).report()
+    };
+    assert_eq!(run(&[]), run(&["--kv-heads", "2"]));
+    assert_eq!(Csv::parse(&run(&[])).column("head"), "kv0 kv0 kv1 kv1 kv0 kv0 kv1 kv1");
+    assert_ne!(run(&[]), run(&["--kv-heads", "off"]));
+    let single = run(&["--heads", "3,4"]);
+    assert_eq!(Csv::parse(&single).column("head"), "3 3 4 4 3 3 4 4", "single query heads were chosen");
+}
+
+#[test]
+fn kv_heads_against_the_trace_are_refused_unless_forced() {
+    let folder = Folder::new();
+    let path = native(&folder, "a.safetensors", &query_heads(&[0, 1], 6, "none", 2));
+    let run = |more: &[&str]| kvsim(&[&["replay", &path, "--policy", "tova", "--budget", "8"], more].concat());
+    run(&["--kv-heads", "3"])
+        .refuses(2, &["--kv-heads 3 contradicts the metadata", "layer 0 has 2 KV heads", "--force"]);
+    run(&["--kv-heads", "0:2,1:3"]).refuses(2, &["--kv-heads 3 contradicts", "layer 1 has 2 KV heads"]);
+    let forced = Csv::parse(&run(&["--kv-heads", "3", "--force", "--per-stream"]).report());
+    assert_eq!(forced.column("head"), "kv0 kv1 kv2 kv0 kv1 kv2");
+}
+
+#[test]
+fn layers_may_have_different_numbers_of_kv_heads() {
+    let folder = Folder::new();
+    let plain = |name: &str, entries: &[(&str, &str)]| {
+        let streams: Vec<_> = (0..2)
+            .flat_map(|layer| (0..6).map(move |head| (layer, head.to_string(), known_rows(100 * layer + head, 24))))
+            .collect();
+        let streams: Vec<_> = streams.iter().map(|(layer, head, rows)| (*layer, head.as_str(), rows)).collect();
+        let source = trace(SelfKind::Included, 0, &streams);
+        native(&folder, name, &entries.iter().fold(source, |source, (key, value)| source.with_metadata(key, value)))
+    };
+    let run = |path: &str, more: &[&str]| {
+        let args = ["replay", path, "--policy", "h2o", "--budget", "8", "--recent-window", "2", "--per-stream", "-q"];
+        Csv::parse(&kvsim(&[&args[..], more].concat()).report())
+    };
+    let unsaid = plain("unsaid.safetensors", &[]);
+    let said = plain("said.safetensors", &[("group", "none"), ("kv_heads.0", "3"), ("kv_heads.1", "1")]);
+    let (by_flag, by_trace) = (run(&unsaid, &["--kv-heads", "0:3,1:1"]), run(&said, &[]));
+    assert_eq!((by_flag.column("layer"), by_flag.column("head")), ("0 0 0 1".into(), "kv0 kv1 kv2 kv0".into()));
+    for column in ["layer", "head", "retained_mass"] {
+        assert_eq!(by_flag.column(column), by_trace.column(column));
+    }
+    let alone = run(&unsaid, &["--kv-heads", "1", "--layers", "1"]);
+    assert_eq!(by_flag.text(3, "retained_mass"), alone.text(0, "retained_mass"));
+    let one = run(&unsaid, &["--kv-heads", "1:2"]);
+    assert_eq!(one.column("head"), "0 1 2 3 4 5 kv0 kv1", "nothing is said of layer 0");
 }
 
 #[test]

@@ -156,3 +156,36 @@ fn coupled_policies_and_bounds_take_the_shape_too() {
     let oracle = |row: usize| csv.number(4 * row + 3, "retained_mass");
     assert!(oracle(0) < oracle(1) && oracle(1) < oracle(2));
 }
+
+#[test]
+fn pyramidkv_is_snapkv_with_its_budgets_rounded_down() {
+    let folder = Folder::new();
+    let path = native(&folder, "a.safetensors", &layers(&[0, 1, 2]));
+    let figures = |policy: &str, shape: &str| {
+        let csv =
+            Csv::parse(&run(&path, policy, "21", shape, &["--recent-window", "2", "--per-stream", "-q"]).report());
+        ["layer_budget", "retained_mass", "heavy_hits", "evicted", "peak_kept"].map(|column| csv.column(column))
+    };
+    let own = figures("pyramidkv", "uniform");
+    assert_eq!(own[0], "33 21 8", "33.6, 21 and 8.4 rounded down");
+    assert_eq!(figures("snapkv", "pyramid:4:down"), own);
+    assert_eq!(figures("snapkv", "pyramid:4")[0], "34 21 8", "the largest fraction gets the rest");
+}
+
+#[test]
+fn a_file_may_deal_to_caches_of_kv_heads() {
+    let folder = Folder::new();
+    let rows: Vec<Rows> = (0..8).map(|seed| known_rows(seed, 60)).collect();
+    let names = ["0", "1", "2", "3"];
+    let streams: Vec<_> = (0..8).map(|at| (at as u32 / 4, names[at % 4], &rows[at])).collect();
+    let path = native(&folder, "a.safetensors", &trace(SelfKind::Included, 0, &streams));
+    let table = folder.write("table.json", r#"{"0.kv0": 10, "0.kv1": 30, "1.kv0": 15, "1.kv1": 25}"#);
+    let args = ["--kv-heads", "2", "--per-stream"];
+    let csv = Csv::parse(&run(&path, "tova,sliding-window", "20", &table, &args).report());
+    assert_eq!(csv.column("layer_budget"), "10 10 30 30 15 15 25 25");
+    assert_eq!(csv.column("peak_kept"), csv.column("layer_budget"));
+    let heads = run(&path, "tova", "20", &table, &["--kv-heads", "off", "-o", &folder.at("out.csv")]);
+    heads.refuses(2, &["tova", "has no cache 0.0, it names 0.kv0, 0.kv1, 1.kv0, 1.kv1"]);
+    let both = folder.write("both.json", r#"{"0": 1, "1.kv0": 1}"#);
+    run(&path, "tova", "20", &both, &[]).refuses(1, &["both.json", "layers (\"3\") or caches (\"3.kv0\"), not both"]);
+}

@@ -12,6 +12,7 @@ use kvsim::trace::memory::{MemoryTrace, Rows};
 use kvsim::trace::rng::Xoshiro128;
 use kvsim::trace::safetensors::{StoredType, write};
 use kvsim::trace::{RowBlock, SelfAttention, Source};
+use kvsim::word::Word;
 
 /// A generator with the draws that tests need.
 pub struct Dice(Xoshiro128);

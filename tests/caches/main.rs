@@ -24,6 +24,7 @@ mod prompts;
 mod recovery;
 #[path = "../reference/mod.rs"]
 mod reference;
+mod shared_layers;
 mod slow;
 mod threads;
 mod windows;

@@ -159,8 +159,10 @@ fn a_block_without_any_length_is_refused() {
         let ran = run(&path, "tova", "40", &["--prompt", "block"]);
         ran.refuses(2, &["a.safetensors", "it does not say how long its prompt is", "--prompt-len"]);
     }
-    let path = file(&folder, 60, Some("some"));
-    run(&path, "tova", "40", &["--prompt", "block"]).refuses(1, &["a.safetensors", "prompt_len is \"some\""]);
+    let lines =
+        format!("{}\n{}", r#"{"kvsim":1,"self":"included","prompt_len":"some"}"#, json_lines(0, &known_rows(9, 60)));
+    let path = folder.write("a.jsonl", lines);
+    run(&path, "tova", "40", &["--prompt", "block"]).refuses(1, &["a.jsonl", "prompt_len is \"some\""]);
 }
 
 #[test]
@@ -175,11 +177,14 @@ fn the_metadata_says_how_long_the_prompt_is_and_the_flag_overrides_it() {
     let folder = Folder::new();
     let path = file(&folder, 60, Some("25"));
     let steps = |more: &[&str]| {
-        let csv = Csv::parse(&run(&path, "tova,oracle", "20", more).report());
+        let csv = Csv::parse(&run(&path, "tova,oracle", "20", &[&["-q"], more].concat()).report());
         format!("{} / {}", csv.column("prompt_steps"), csv.column("steps"))
     };
     assert_eq!(steps(&["--prompt", "block"]), "25 25 / 35 35");
     assert_eq!(steps(&["--prompt", "block", "--prompt-len", "30"]), "30 30 / 30 30");
+    let against = run(&path, "tova", "20", &["--prompt", "block", "--prompt-len", "30"]);
+    let note = "its metadata says that the prompt has 25 positions: --prompt-len makes it 30";
+    assert!(against.stderr.contains(note), "{}", against.stderr);
     assert_eq!(steps(&["--prompt", "stream"]), "0 0 / 60 60");
     assert_eq!(steps(&[]), "0 0 / 60 60");
     assert_eq!(steps(&["--prompt", "block", "--steps", "30"]), "25 25 / 5 5");

@@ -13,7 +13,7 @@ fn file(folder: &Folder) -> String {
 }
 
 fn run(path: &str, policies: &str, more: &[&str]) -> Csv {
-    let args = ["replay", path, "--policy", policies, "--budget", "10,20", "--recent-window", "4"];
+    let args = ["replay", path, "--policy", policies, "--budget", "10,20", "--recent-window", "4", "-q"];
     Csv::parse(&kvsim(&[&args[..], more].concat()).report())
 }
 
@@ -62,7 +62,7 @@ fn recovery_is_blank_without_the_bound() {
 fn recovery_is_blank_where_nothing_was_measured_or_nothing_was_there() {
     let folder = Folder::new();
     let path = file(&folder);
-    let csv = run(&path, "h2o,oracle", &["--prompt", "block", "--prompt-len", "60", "-q"]);
+    let csv = run(&path, "h2o,oracle", &["--prompt", "block", "--prompt-len", "60"]);
     assert_eq!(csv.column("recovery_oracle"), "   ");
     let zeros: Rows = (1..=30).map(|len| Some(vec![0.0; len])).collect();
     let path = native(&folder, "zeros.safetensors", &trace(SelfKind::Included, 0, &[(0, "0", &zeros)]));

@@ -211,7 +211,7 @@ fn a_coupled_policy_lets_each_layer_expire_by_its_own_window() {
 fn the_metadata_or_a_flag_says_which_layers_have_a_window() {
     let folder = Folder::new();
     let expired = |path: &str, more: &[&str]| {
-        let more = [&["--per-stream"], more].concat();
+        let more = [&["--per-stream", "-q"], more].concat();
         Csv::parse(&run(path, "sliding-window", "100", &more).report()).column("expired")
     };
     let none = two_layers(&folder, &[]);
@@ -221,6 +221,9 @@ fn the_metadata_or_a_flag_says_which_layers_have_a_window() {
     let said = two_layers(&folder, &[("1", "10")]);
     assert_eq!(expired(&said, &[]), "0 31");
     assert_eq!(expired(&said, &["--layer-window", "0:20,1:30"]), "21 11");
+    let against = run(&said, "sliding-window", "100", &["--layer-window", "0:20,1:30"]);
+    let note = "its metadata says that layer 1 has a sliding window of 10 positions: --layer-window makes it 30";
+    assert!(against.stderr.contains(note) && against.stderr.lines().count() == 1, "{}", against.stderr);
     assert_eq!(expired(&said, &["--keep-expired"]), "0 0");
     assert_eq!(expired(&said, &["--keep-expired", "--layer-window", "10"]), "0 0");
     assert_eq!(expired(&two_layers(&folder, &[("0", "0")]), &[]), "0 0", "a window of 0 is none");

@@ -2,7 +2,7 @@
 
 use kvsim::trace::memory::{MemoryTrace, Rows};
 use kvsim::trace::options::ReadOptions;
-use kvsim::trace::{RowBlock, SelfAttention, Source, formats};
+use kvsim::trace::{RowBlock, RowSums, SelfAttention, Source, formats};
 use std::path::Path;
 
 /// Rows of a triangle: row `t` has `t + 1` weights that are multiples of 1/256 and sum to one, so that every
@@ -73,12 +73,14 @@ pub fn read_all(source: &dyn Source) -> kvsim::error::Result<Read> {
 
 fn read_stream(source: &dyn Source, stream: usize) -> kvsim::error::Result<Vec<(u32, Vec<f32>)>> {
     let (mut rows, mut block, mut size) = (Vec::new(), RowBlock::default(), 1);
-    let mut reader = source.open(stream)?;
+    let (mut reader, mut sums) = (source.open(stream)?, RowSums::of(source, stream));
     while reader.read(&mut block, size)? > 0 {
+        block.rows().filter(|row| !row.weights.is_empty()).for_each(|row| sums.add(row.step, row.sum()));
         rows.extend(block.rows().map(|row| (row.step.0, row.weights.to_vec())));
         block.clear();
         size = size % 5 + 2;
     }
+    source.keep_sums(stream, &sums);
     Ok(rows)
 }
 

@@ -151,7 +151,8 @@ fn metadata_stays_with_the_trace() {
     let bytes = safetensors(&[("model", "tiny"), ("kv_heads", "1")], &[("x", "F32", &[T, T], &weights)]);
     let source = open(&folder.write("a.safetensors", &bytes));
     assert_eq!(source.info().metadata["model"], "tiny");
-    assert_eq!(source.info().metadata_count("kv_heads"), Some(1));
+    assert_eq!(source.info().facts.kv_heads.of(7), Some(1));
+    assert_eq!(source.info().facts.model.as_deref(), Some("tiny"));
 }
 
 #[test]

@@ -63,15 +63,17 @@ fn digits_changed(bytes: &[u8], at: prop::sample::Index, digit: u8) -> Vec<u8> {
 fn options() -> impl Strategy<Value = ReadOptions> {
     let number = || prop::option::of(prop_oneof![0..8_usize, Just(usize::MAX), Just(u32::MAX as usize)]);
     let kind = prop::option::of(prop_oneof![Just(SelfAttention::Excluded), Just(SelfAttention::Included)]);
-    (kind, number(), number(), number(), number(), prop::option::of(0..1000_u64)).prop_map(
-        |(self_attention, start, first_position, offset, window, max_memory)| ReadOptions {
+    (kind, (number(), number()), number(), number(), number(), prop::option::of(0..1000_u64)).prop_map(
+        |(self_attention, (start, end), first_position, offset, window, max_memory)| ReadOptions {
             self_attention,
             start,
+            end,
             first_position,
             column_offset: offset.map(PerLayer::all).unwrap_or_default(),
             layer_window: window.map(PerLayer::all).unwrap_or_default(),
             normalize: None,
             max_memory,
+            announce: None,
         },
     )
 }

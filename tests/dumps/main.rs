@@ -2,6 +2,8 @@
 
 mod attention;
 mod containers;
+mod content;
+mod ends;
 mod files;
 mod fuzz;
 mod normalize;

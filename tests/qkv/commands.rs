@@ -64,13 +64,28 @@ fn convert_writes_rows_and_says_what_they_take() {
 }
 
 #[test]
+fn a_cache_is_a_kv_head_and_nothing_else() {
+    let folder = Folder::new();
+    let path = folder.write("made.safetensors", file().bytes());
+    let replay = |flags: &[&str]| {
+        kvsim(&[&["replay", "--budget", "8", "--policy", "tova", "--format", "csv", &path], flags].concat())
+    };
+    assert!(replay(&["--per-stream"]).stdout.contains("kv1"));
+    assert_eq!(replay(&["--kv-heads", "2"]).code, 0);
+    for flags in
+        [&["--kv-heads", "off"][..], &["--kv-heads", "4", "--force"], &["--kv-heads", "1:1"], &["--share-cache", "1:0"]]
+    {
+        replay(flags).refuses(2, &[flags[0], "a cache is a KV head", "convert the trace to rows"]);
+    }
+}
+
+#[test]
 fn a_replay_gives_the_figures_of_the_rows_that_convert_writes() {
     let folder = Folder::new();
     let (from, to) = (folder.write("made.safetensors", file().bytes()), folder.at("rows.safetensors"));
     assert_eq!(kvsim(&["convert", "--quiet", &from, "-o", &to]).code, 0);
     let replay = |trace: &str, threads: &str| {
-        let args =
-            ["replay", "--quiet", "--budget", "8", "--recent-window", "2", "--kv-heads", "2", "--format", "json"];
+        let args = ["replay", "--quiet", "--budget", "8", "--recent-window", "2", "--format", "json"];
         let report = kvsim(&[&args[..], &["--per-stream", "--threads", threads, trace]].concat()).report();
         report.replace("made.safetensors", "").replace("rows.safetensors", "")
     };

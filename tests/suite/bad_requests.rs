@@ -32,7 +32,7 @@ fn budgets_that_are_none_are_refused_with_how_to_write_them() {
         ("0.2", "budget \"0.2\" is a bare fraction: write 20% for a share"),
         ("0.125", "write 12.5% "),
         ("0", "budget 0 keeps nothing: at least 1 is needed"),
-        ("101%", "no percentage from 0% to 100%"),
+        ("101%", "is not a percentage from 0% to 100%"),
         ("x", "neither a number of positions (512) nor a percentage (12.5%)"),
         ("99999999999999999999", "neither a number of positions"),
         ("5..3", "starts above its end"),

@@ -113,7 +113,8 @@ fn a_header_that_is_no_trace_is_refused_with_what_is_missing() {
 #[test]
 fn streams_of_different_length_or_of_the_same_name_are_refused() {
     let uneven = header(&[("attention.0.0", tensor("F32", 1, [0, 4])), ("attention.0.1", tensor("F32", 3, [4, 16]))]);
-    let wanted = ["streams 0.0 and 0.1 have 1 and 2 rows", "all streams of a trace are equally long"];
+    let wanted =
+        ["streams are not equally long: the shortest, 0.0, has 1 rows, 0.1 has 2", "(--steps 1 replays the first 1"];
     refused("t.safetensors", safetensors(&uneven, &[0; 16]), &wanted);
     let twice = header(&[("attention.0.1", tensor("F32", 1, [0, 4])), ("attention.0.01", tensor("F32", 1, [4, 8]))]);
     refused("t.safetensors", safetensors(&twice, &[0; 8]), &["stream 0.1 is there twice"]);
@@ -283,7 +284,7 @@ fn rows_that_hold_more_than_all_attention_are_warned_of_once() {
         &["replay", "-", "--policy", "full"],
     );
     assert_eq!((ran.code, ran.stderr.lines().count()), (0, 1), "{}", ran.stderr);
-    assert!(ran.stderr.contains("1 row sums of 1 streams exceed 1") && ran.stderr.contains("row 2 of stream 0.0"));
+    assert!(ran.stderr.contains("rows that sum to more than one: 1, the worst layer 0 head 0 row 2 (2.5000)"));
 }
 
 #[test]

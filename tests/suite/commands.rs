@@ -161,7 +161,7 @@ fn inspect_says_where_the_mass_lies_in_text_and_json() {
     for part in [
         "model: by hand",
         "0.750000  0.916667  1.000000",
-        "stream 0.0: 1 row sums are below 1 by more than 0.001, row 2 most: 0.750000",
+        "remark: rows that sum to less than one: 1, the worst layer 0 head 0 row 2 (0.7500)",
     ] {
         assert!(text.contains(part), "{part} is missing: {text}");
     }

@@ -2,7 +2,8 @@
 //!
 //! Figures and decisions: [`right_values`], [`scenarios`], [`recorded`], [`vectors`],
 //! [`properties`], [`contract`]. The binary: [`replay_command`], [`commands`], [`table_command`],
-//! [`bad_traces`], [`bad_requests`], [`memory`].
+//! [`bad_traces`], [`bad_requests`], [`memory`], [`out_of_scale`],
+//! [`interrupted`].
 
 mod agree;
 mod as_meters;
@@ -12,10 +13,12 @@ mod bad_traces;
 mod commands;
 mod common;
 mod contract;
+mod interrupted;
 mod memory;
 mod memory_command;
 mod meters;
 mod needs;
+mod out_of_scale;
 mod properties;
 mod recorded;
 #[path = "../reference/mod.rs"]

@@ -11,6 +11,7 @@ use kvsim::policy::table::{POLICIES, PolicyEntry};
 use kvsim::replay::{LanePlan, Options, StepRecord, ViewKind};
 use kvsim::trace::SelfAttention;
 use kvsim::trace::memory::{MemoryTrace, Rows};
+use kvsim::word::Word;
 use proptest::prelude::*;
 use proptest::sample::select;
 

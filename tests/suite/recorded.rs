@@ -1,6 +1,7 @@
 //! The figures that a correct build reports on recorded attention.
 
 use crate::agree::assert_agree;
+use crate::common::binary::{Csv, kvsim};
 use crate::common::files::package;
 use crate::common::lanes::{Parameters, lane, mass_and_recall, open, read_rows, tallies};
 use crate::common::{assert_near, shared};
@@ -160,4 +161,16 @@ fn the_small_recorded_trace_says_where_it_comes_from() {
     let labels: Vec<String> = info.streams.iter().map(|stream| stream.label.to_string()).collect();
     assert_eq!((labels.join(" ").as_str(), info.positions), ("15.mean 16.6", 512));
     assert!(info.metadata.contains_key("model") && info.metadata.contains_key("source"));
+}
+
+#[test]
+fn lru_on_the_prose_that_is_in_the_package() {
+    let args = ["replay", "traces/smollm2-prose-384.safetensors", "--kv-heads", "3", "--budget", "64", "-q"];
+    let report = Csv::parse(&kvsim(&[&args[..], &["--policy", "lru,tova,scissorhands"]].concat()).report());
+    for (row, (mass, misses)) in
+        [(0.925512, 0.004557), (0.928057, 0.010055), (0.918088, 0.006366)].into_iter().enumerate()
+    {
+        assert_near(report.number(row, "retained_mass"), mass, "retained mass");
+        assert_near(report.number(row, "peak_miss_rate"), misses, "peak misses");
+    }
 }

@@ -13,7 +13,8 @@ const KEYS: &str = "trace,layer,head,policy,budget,budget_share,layer_budget,lay
 const FIGURES: &str = "steps,retained_mass,retained_mass_full,heavy_recall,pivotal_hit_rate,peak_miss_rate,\
     broken_row_rate,row_mass,min_step_mass,recovery_oracle,recovery_optimal,worst_retained_mass,worst_stream,skipped_rows,prompt_steps,eviction_calls,evicted,\
     expired,mean_kept,peak_kept,state_bytes,retained_mass_sum,rows,retained_mass_full_sum,rows_full,row_mass_sum,\
-    heavy_hits,heavy_possible,pivotal_hits,pivotal_possible,peak_misses,broken_rows,kept_sum";
+    heavy_hits,heavy_possible,pivotal_hits,pivotal_possible,peak_misses,broken_rows,kept_sum,\
+    budget_sum,budgeted_caches,kept_entropy,kept_entropy_sum,kept_entropy_rows,sink_mass,sink_mass_sum,sink_mass_sinks";
 const FIRST_PARAMETERS: &str = "recent_window,sinks,obs_window,pool_kernel,pyramid_ratio,seed";
 
 fn replay(more: &[&str]) -> String {
@@ -292,4 +293,23 @@ fn a_default_budget_that_loses_nothing_is_said_so_and_a_named_one_is_not() {
     assert_eq!((ran.code, ran.stderr.lines().count()), (0, 1), "{}", ran.stderr);
     assert!(ran.stderr.contains("the default budget of 512 holds all 512 positions"), "{}", ran.stderr);
     kvsim(&["replay", SMALL, "--policy", "tova", "--budget", "512"]).report();
+}
+
+#[test]
+fn parameters_may_be_written_with_their_policy() {
+    let report = parsed(&["--policy", "tova,Scissorhands-Paper:count=low|high,drop=1,h2o", "--budget", "64"]);
+    assert_eq!(report.column("policy"), "tova scissorhands-paper scissorhands-paper h2o");
+    assert_eq!((report.column("count"), report.column("drop")), (" low high ".to_owned(), " 1 1 ".to_owned()));
+    let by_flag = parsed(&["--policy", "scissorhands-paper", "--budget", "64", "--count", "high", "--drop", "1"]);
+    assert_eq!(by_flag.column("retained_mass"), report.text(2, "retained_mass"));
+    let both = parsed(&["--policy", "h2o:recent-window=16,scissorhands", "--budget", "64", "--recent-window", "8"]);
+    assert_eq!(both.column("recent_window"), "16 8", "what is written in place wins");
+}
+
+#[test]
+fn a_policy_that_there_is_not_gets_a_suggestion() {
+    let refuses = |list: &str, parts: &[&str]| kvsim(&["replay", SMALL, "--policy", list]).refuses(2, parts);
+    refuses("scisorhands", &["unknown policy \"scisorhands\": did you mean scissorhands?"]);
+    refuses("belady", &["unknown policy \"belady\"; there are full, sliding-window"]);
+    refuses("h2o:sinks=4", &["h2o has no parameter \"sinks\"; it has recent-window"]);
 }

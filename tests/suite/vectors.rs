@@ -148,6 +148,8 @@ fn a_case_that_asks_the_impossible_fails_instead_of_passing() {
         (serde_json::json!({ "call": "votesOf", "args": [0], "expect": 0 }), "no such call"),
         (serde_json::json!({ "call": "onDecodeStep", "args": [1, [1, 1]] }), "2 weights for 1 kept"),
         (serde_json::json!({ "call": "onDecodeStep", "args": [0, [1]] }), "does not follow the newest"),
+        (serde_json::json!({ "call": "onDecodeStep", "args": [1, [-1]] }), "weight -1 is negative: attention weights"),
+        (serde_json::json!({ "call": "onDecodeStep", "args": [1, [1e39]] }), "weight inf is infinite"),
         (serde_json::json!({ "call": "evict", "args": ["x"] }), "argument 1 must be a whole number"),
         (serde_json::json!({ "call": "evict", "args": [0], "expect": [0] }), "0 victims of 1 held, 1 must go"),
     ];

@@ -7,6 +7,7 @@ use kvsim::analyze::persistence::Overlap;
 use kvsim::analyze::{Analysis, StreamAnalysis};
 use kvsim::report::cell::Cell;
 use kvsim::trace::{StreamLabel, TraceInfo};
+use kvsim::word::Word;
 
 /// What a figure belongs to stands in the columns before it, blank where it does not apply.
 const COLUMNS: [&str; 11] =

@@ -2,6 +2,7 @@
 
 use kvsim::analyze::Analysis;
 use kvsim::trace::TraceInfo;
+use kvsim::word::Word;
 use serde_json::{Value, json};
 
 pub fn json(info: &TraceInfo, analysis: &Analysis) -> String {

@@ -1,5 +1,6 @@
 //! The analysis for people: a table for each part, and what to make of it.
 
+use super::summary::summary;
 use kvsim::analyze::advice::{Advice, Choice};
 use kvsim::analyze::agreement::Agreement;
 use kvsim::analyze::locality::{HeavyPosition, LocalityFigures};
@@ -7,13 +8,22 @@ use kvsim::analyze::persistence::Overlap;
 use kvsim::analyze::{Analysis, StreamAnalysis};
 use kvsim::report::text_table::TextTable;
 use kvsim::trace::{StreamLabel, TraceInfo};
+use kvsim::word::Word;
 
-pub fn text(info: &TraceInfo, analysis: &Analysis) -> String {
-    let mut parts = vec![head(info, analysis), persistence(info, analysis)];
-    if !analysis.agreement.is_empty() {
-        parts.push(agreement(&analysis.agreement));
+/// More streams than this are summed up, unless all are asked for.
+const MOST_LISTED: usize = 12;
+
+pub fn text(info: &TraceInfo, analysis: &Analysis, all: bool) -> String {
+    let mut parts = vec![head(info, analysis)];
+    if all || analysis.streams.len() <= MOST_LISTED {
+        parts.push(persistence(info, analysis));
+        if !analysis.agreement.is_empty() {
+            parts.push(agreement(&analysis.agreement));
+        }
+        parts.push(locality(&analysis.streams));
+    } else {
+        parts.push(summary(analysis));
     }
-    parts.push(locality(&analysis.streams));
     parts.extend(analysis.advice.iter().map(advice));
     parts.join("\n")
 }
@@ -149,7 +159,7 @@ fn combined(caches: usize) -> String {
     format!("{}{all}", counted(caches, "cache"))
 }
 
-fn counted(count: usize, what: &str) -> String {
+pub(super) fn counted(count: usize, what: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {what}{plural}")
 }

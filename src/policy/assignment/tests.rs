@@ -8,7 +8,7 @@ fn borrowed(lines: &[Vec<f64>]) -> Vec<&[f64]> {
 }
 
 fn total(lines: &[Vec<f64>]) -> f64 {
-    let columns = assign(&borrowed(lines));
+    let columns = assign(&borrowed(lines), &|_| ());
     let mut distinct = columns.clone();
     distinct.sort_unstable();
     distinct.dedup();
@@ -101,5 +101,5 @@ fn large_assignments_cost_what_the_textbook_method_finds() {
 
 #[test]
 fn nothing_to_assign_is_no_trouble() {
-    assert_eq!(assign(&[]), Vec::<usize>::new());
+    assert_eq!(assign(&[], &|_| ()), Vec::<usize>::new());
 }

@@ -2,6 +2,7 @@
 
 use crate::position::Position;
 use crate::trace::{Head, SelfAttention, StreamLabel};
+use crate::word::Word;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::trace::options::{ReadOption, ReadOptions};
 use crate::trace::safetensors::{RawHeader, RawTensor};
 use crate::trace::{SelfAttention, Source};
+use crate::word::Word;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;

@@ -6,9 +6,14 @@ use super::rows::RebuiltRows;
 use crate::error::{Error, Result};
 use crate::kernels::{KeyPanel, Logits};
 use crate::position::Position;
+use crate::trace::hash;
 use crate::trace::options::ReadOptions;
-use crate::trace::{About, Head, RowReader, SelfAttention, Source, StreamInfo, StreamLabel, TraceInfo};
+use crate::trace::storage::{SharedFile, Storage};
+use crate::trace::{
+    About, Head, Metadata, ModelFacts, RowReader, SelfAttention, Source, StreamInfo, StreamLabel, TraceInfo,
+};
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, Weak};
 
 /// A trace of queries, keys and values.
@@ -50,12 +55,19 @@ impl QkvTrace {
             first_position: Position(0),
             positions: layers[0].queries[0].rows,
             streams: streams.iter().map(|(layer, head)| stream(&layers[*layer], *head)).collect(),
-            metadata: facts(&layers, metadata),
+            metadata: Metadata::new(),
+            facts: ModelFacts::default(),
             notes,
         };
+        info.set_metadata(facts(&layers, metadata))?;
         info.notes.extend(scale_notes(&layers));
         info.notes.push(memory(&info, &layers, options.max_memory)?);
         Ok(Box::new(QkvTrace { info, layers, streams, sinks, keys: Mutex::default() }))
+    }
+
+    /// The files that it is in, by path.
+    fn files(&self) -> BTreeMap<&Arc<Path>, &SharedFile> {
+        self.layers.iter().flat_map(Layer::matrices).map(|matrix| (&matrix.path, &matrix.file)).collect()
     }
 
     /// The keys of a KV head, read once for all that use them side by side.
@@ -150,6 +162,14 @@ impl Source for QkvTrace {
 
     fn open(&self, stream: usize) -> Result<Box<dyn RowReader>> {
         Ok(Box::new(self.rows(stream)?))
+    }
+
+    fn content_hash(&self) -> Result<String> {
+        let hash = |(path, file): (&Arc<Path>, &SharedFile)| {
+            hash::of_storage(&Storage::File(file.clone())).map_err(|error| Error::io(path, error))
+        };
+        let hashes = self.files().into_iter().map(hash).collect::<Result<Vec<_>>>()?;
+        Ok(if let [one] = &hashes[..] { one.clone() } else { hash::of_text(&hashes.concat()) })
     }
 
     fn about(&self) -> Result<About> {

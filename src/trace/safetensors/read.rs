@@ -7,8 +7,8 @@ use crate::error::{Error, Result};
 use crate::kernels;
 use crate::position::Position;
 use crate::trace::options::{ReadOption, ReadOptions};
-use crate::trace::storage::FileReader;
-use crate::trace::{RowBlock, RowReader, SelfAttention, Source, TraceInfo, qkv};
+use crate::trace::storage::{FileReader, Storage};
+use crate::trace::{RowBlock, RowReader, SelfAttention, Source, TraceInfo, hash, qkv};
 use safetensors::tensor::Dtype;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -38,6 +38,11 @@ pub fn open(path: &Path, options: &ReadOptions) -> Result<Box<dyn Source>> {
 impl Source for SafetensorsTrace {
     fn info(&self) -> &TraceInfo {
         &self.header.info
+    }
+
+    fn content_hash(&self) -> Result<String> {
+        let bytes = Storage::File(self.header.file.clone());
+        hash::of_storage(&bytes).map_err(|error| Error::io(&self.path, error))
     }
 
     fn open(&self, stream: usize) -> Result<Box<dyn RowReader>> {

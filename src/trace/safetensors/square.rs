@@ -19,7 +19,8 @@ pub(super) fn is_square(header: &RawHeader) -> bool {
 /// # Errors
 /// When they are no floats, or no attention.
 pub(super) fn open(header: RawHeader, options: &ReadOptions) -> Result<Box<dyn Source>> {
-    let storage = Arc::new(Storage::File(header.file));
+    let content = Storage::File(header.file);
+    let storage = Arc::new(content.clone());
     let (left_out, kept): (Vec<_>, Vec<_>) = header.tensors.into_iter().partition(is_no_attention);
     let array = |tensor| array(tensor, &storage, &header.name);
     let arrays = kept.into_iter().map(array).collect::<Result<Vec<_>>>()?;
@@ -27,7 +28,8 @@ pub(super) fn open(header: RawHeader, options: &ReadOptions) -> Result<Box<dyn S
     if let Some(note) = notes.first().filter(|_| arrays.is_empty()) {
         return Err(Error::data(&header.name, format!("holds no attention: {note}")));
     }
-    open_square(Dump { file: header.name, format: "safetensors", arrays, metadata: header.metadata, notes }, options)
+    let dump = Dump { file: header.name, format: "safetensors", content, arrays, metadata: header.metadata, notes };
+    open_square(dump, options)
 }
 
 /// Whether a tensor can only be a companion of the attention: token numbers, a mask.

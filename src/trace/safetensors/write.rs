@@ -2,14 +2,15 @@
 
 use super::header::{FIRST_POSITION, PREFIX};
 use crate::error::{Error, Result};
-use crate::trace::{RowBlock, Source, StreamInfo, TraceInfo, qkv, refuse_weights};
+use crate::trace::{Row, RowBlock, RowSums, Source, TraceInfo, qkv, refuse_weights};
+use crate::word::Word;
 use half::{bf16, f16};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::io::Write;
 
 /// How weights are stored in a native file.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StoredType {
     /// Four bytes a weight: exact.
     F32,
@@ -17,6 +18,14 @@ pub enum StoredType {
     F16,
     /// Two bytes, rounded to nearest: 8 bits of precision, the range of f32.
     Bf16,
+}
+
+impl Word for StoredType {
+    const WORDS: &'static [(StoredType, &'static str, &'static str)] = &[
+        (StoredType::F32, "f32", "four bytes a weight: exact"),
+        (StoredType::F16, "f16", "two bytes, rounded to nearest: 11 bits of precision"),
+        (StoredType::Bf16, "bf16", "two bytes, rounded to nearest: 8 bits of precision, the range of f32"),
+    ];
 }
 
 impl StoredType {
@@ -32,6 +41,15 @@ impl StoredType {
         }
     }
 
+    /// The least weight that would be rounded to infinity.
+    fn overflow(self) -> f32 {
+        match self {
+            StoredType::F32 => f32::INFINITY,
+            StoredType::F16 => 65520.0,
+            StoredType::Bf16 => f32::from_bits(0x7f7f_8000),
+        }
+    }
+
     fn append(self, weights: &[f32], bytes: &mut Vec<u8>) {
         match self {
             StoredType::F32 => bytes.extend(weights.iter().flat_map(|weight| weight.to_le_bytes())),
@@ -44,11 +62,11 @@ impl StoredType {
 /// Rows read at a time.
 const ROWS: usize = 64;
 
-/// Writes every stream of `source` to `out`; `progress` is told of rows as they are written.
+/// Writes every stream of `source` to `out`; `progress` is told of weights as they are written.
 ///
 /// # Errors
 /// When the source cannot be read, holds a step without information (packed rows have no place for
-/// one) or a weight that is none, or `out` refuses.
+/// one) or a weight that is none or too large for the stored type, or `out` refuses.
 pub fn write(
     source: &dyn Source,
     stored: StoredType,
@@ -59,6 +77,7 @@ pub fn write(
     let (mut block, mut bytes) = (RowBlock::default(), Vec::new());
     for stream in 0..source.info().streams.len() {
         let mut reader = source.open(stream)?;
+        let mut sums = RowSums::of(source, stream);
         while reader.read(&mut block, ROWS)? > 0 {
             bytes.clear();
             for row in block.rows() {
@@ -67,14 +86,29 @@ pub fn write(
                     return Err(Error::data(source.place(stream, row.step), problem).into());
                 }
                 refuse_weights(source, stream, row)?;
+                refuse_overflow(source, stream, row, stored)?;
+                sums.add(row.step, row.sum());
                 stored.append(row.weights, &mut bytes);
             }
             out.write_all(&bytes)?;
-            progress(block.len() as u64);
+            progress(block.weights() as u64);
             block.clear();
         }
+        source.keep_sums(stream, &sums);
     }
     Ok(())
+}
+
+/// Refuses a row with a weight that the stored type cannot hold.
+fn refuse_overflow(source: &dyn Source, stream: usize, row: Row<'_>, stored: StoredType) -> Result<()> {
+    match row.weights.iter().position(|weight| *weight >= stored.overflow()) {
+        None => Ok(()),
+        Some(column) => {
+            let (weight, name) = (row.weights[column], stored.name());
+            let place = format!("{} column {column}", source.place(stream, row.step));
+            Err(Error::data(place, format!("weight {weight} is more than {name} can hold: write it with --dtype f32")))
+        }
+    }
 }
 
 /// What can go wrong while writing: the source, or the place written to.
@@ -90,14 +124,7 @@ pub enum WriteError {
 
 /// Bytes of the weights that [`write`] writes.
 pub fn written_bytes(info: &TraceInfo, stored: StoredType) -> u64 {
-    let weights: u64 = info.streams.iter().map(|stream| weights_of(info, stream) as u64).sum();
-    weights * stored.bytes() as u64
-}
-
-/// Number of weights of a stream: its rows are each one longer than the one before.
-fn weights_of(info: &TraceInfo, stream: &StreamInfo) -> usize {
-    let first_len = info.self_attention.row_len(info.first_position);
-    stream.rows * first_len + stream.rows * stream.rows.saturating_sub(1) / 2
+    info.weights() * stored.bytes() as u64
 }
 
 /// The header, padded with spaces so that tensor data starts at a multiple of eight bytes.
@@ -106,7 +133,7 @@ fn header(info: &TraceInfo, stored: StoredType) -> Vec<u8> {
     tensors.insert("__metadata__".to_owned(), json!(metadata(info)));
     let mut start = 0;
     for stream in &info.streams {
-        let len = weights_of(info, stream);
+        let len = info.weights_of(stream.rows) as usize;
         let end = start + len * stored.bytes();
         let entry = json!({ "dtype": stored.name(), "shape": [len], "data_offsets": [start, end] });
         tensors.insert(format!("{PREFIX}{}", stream.label), entry);
@@ -132,4 +159,20 @@ fn metadata(info: &TraceInfo) -> BTreeMap<String, String> {
         metadata.insert(FIRST_POSITION.to_owned(), info.first_position.to_string());
     }
     metadata
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_type_overflows_at_the_least_number_that_it_rounds_to_infinity() {
+        for (stored, wide) in [
+            (StoredType::F16, (|weight| f16::from_f32(weight).to_f32()) as fn(f32) -> f32),
+            (StoredType::Bf16, |weight| bf16::from_f32(weight).to_f32()),
+        ] {
+            assert!(wide(stored.overflow()).is_infinite());
+            assert!(wide(stored.overflow().next_down()).is_finite());
+        }
+    }
 }

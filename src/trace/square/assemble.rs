@@ -7,11 +7,12 @@ use super::positions::check_positions;
 use super::read::RowPlace;
 use super::report::Report;
 use super::source::{SquareTrace, Stream};
-use super::{names, positions, probe, row_order, self_kind};
+use super::{names, padding, positions, probe, row_order, self_kind};
 use crate::error::{Error, Result};
 use crate::trace::options::ReadOptions;
-use crate::trace::{Head, SelfAttention, Source, StreamInfo, StreamLabel, TraceInfo};
-use std::collections::BTreeMap;
+use crate::trace::storage::Storage;
+use crate::trace::{Head, Metadata, ModelFacts, SelfAttention, Source, StreamInfo, StreamLabel, TraceInfo};
+use crate::word::Word;
 use std::sync::Arc;
 
 /// The arrays of a file, and what else it says.
@@ -20,8 +21,10 @@ pub(in crate::trace) struct Dump {
     pub file: String,
     /// The name of its format.
     pub format: &'static str,
+    /// The file itself.
+    pub content: Storage,
     pub arrays: Vec<Array>,
-    pub metadata: BTreeMap<String, String>,
+    pub metadata: Metadata,
     /// What the container has to say.
     pub notes: Vec<String>,
 }
@@ -50,7 +53,10 @@ pub(in crate::trace) fn open(mut dump: Dump, options: &ReadOptions) -> Result<Bo
         dump.notes.push(self_kind::EXCLUDED_NOTE.to_owned());
     }
     refuse_what_is_no_attention(&streams, options)?;
-    Ok(Box::new(trace(dump, streams, self_attention, options)))
+    if self_attention == SelfAttention::Included {
+        dump.notes.extend(padding::note(&streams)?);
+    }
+    Ok(Box::new(trace(dump, streams, self_attention)?))
 }
 
 /// A stream whose positions are not known yet.
@@ -102,9 +108,9 @@ fn check_size(layout: &Layout, before: usize) -> Result<(), String> {
 }
 
 fn check_streams(dump: &Dump, found: &[Found]) -> Result<()> {
-    let Some(first) = found.first() else {
+    if found.is_empty() {
         return Err(Error::data(&dump.file, "holds no attention: no array with layers, heads and rows"));
-    };
+    }
     let place = |found: &Found| dump.arrays[found.array].place(&dump.file);
     for pair in found.windows(2) {
         if pair[0].label == pair[1].label {
@@ -113,23 +119,13 @@ fn check_streams(dump: &Dump, found: &[Found]) -> Result<()> {
             return Err(Error::data(place(&pair[1]), problem));
         }
     }
-    match found.iter().find(|other| other.layout.rows.len != first.layout.rows.len) {
-        None => Ok(()),
-        Some(other) => {
-            let (rows, others) = (first.layout.rows.len, other.layout.rows.len);
-            let problem = format!(
-                "layer {} has {others} rows, layer {} has {rows}: all streams of a trace are equally long",
-                other.label.layer, first.label.layer
-            );
-            Err(Error::data(place(other), problem))
-        }
-    }
+    Ok(())
 }
 
 fn place_streams(dump: &Dump, found: Vec<Found>, options: &ReadOptions) -> Result<(Vec<Stream>, Vec<String>)> {
     let frames = positions::frames(dump, &found, options)?;
     let notes = positions::notes(&found, &frames);
-    let place = |(found, frame): (Found, Frame)| {
+    let place = |(found, frame): (Found, Frame)| -> Result<Stream> {
         let array = &dump.arrays[found.array];
         let row = (found.layout.width * array.cells.size()) as u64;
         let place = RowPlace {
@@ -140,9 +136,22 @@ fn place_streams(dump: &Dump, found: Vec<Found>, options: &ReadOptions) -> Resul
             stride: found.layout.rows.stride as u64 * row,
             width: found.layout.width,
         };
-        Stream { label: found.label, array: array.place(&dump.file), place, frame, rows: found.layout.rows.len }
+        let array = array.place(&dump.file);
+        let rows =
+            rows_before(options.end, &frame, found.layout.rows.len).map_err(|problem| Error::data(&array, problem))?;
+        Ok(Stream { label: found.label, array, place, frame, rows })
     };
-    Ok((found.into_iter().zip(frames).map(place).collect(), notes))
+    Ok((found.into_iter().zip(frames).map(place).collect::<Result<_>>()?, notes))
+}
+
+/// Of so many rows, those before the end.
+fn rows_before(end: Option<usize>, frame: &Frame, stored: usize) -> Result<usize, String> {
+    let Some(end) = end else { return Ok(stored) };
+    let rows = stored.min(end.saturating_sub(frame.first));
+    match frame.first_row() < rows {
+        true => Ok(rows),
+        false => Err(format!("--end {end} leaves none of the rows from position {} on", frame.first.max(frame.start))),
+    }
 }
 
 fn said_self(dump: &Dump, options: &ReadOptions) -> Result<Option<SelfAttention>> {
@@ -168,7 +177,7 @@ fn refuse_what_is_no_attention(streams: &[Stream], options: &ReadOptions) -> Res
     Ok(())
 }
 
-fn trace(dump: Dump, streams: Vec<Stream>, kind: SelfAttention, options: &ReadOptions) -> SquareTrace {
+fn trace(dump: Dump, streams: Vec<Stream>, kind: SelfAttention) -> Result<SquareTrace> {
     let describe = |stream: &Stream| StreamInfo {
         label: stream.label.clone(),
         rows: stream.rows - stream.first_row(kind),
@@ -181,13 +190,17 @@ fn trace(dump: Dump, streams: Vec<Stream>, kind: SelfAttention, options: &ReadOp
         first_position: kind.first_step(),
         positions: 0,
         streams: streams.iter().map(describe).collect(),
-        metadata: positions::without_applied(dump.metadata),
+        metadata: Metadata::new(),
+        facts: ModelFacts::default(),
         notes: dump.notes,
     };
-    if let Some(stream) = streams.first().filter(|stream| stream.first_row(kind) < stream.rows) {
+    // Streams begin together, but one may end before the others.
+    let longest = streams.iter().filter(|stream| stream.first_row(kind) < stream.rows).max_by_key(|stream| stream.rows);
+    if let Some(stream) = longest {
         info.first_position = stream.step(stream.first_row(kind));
         info.positions = stream.step(stream.rows).index();
     }
+    info.set_metadata(positions::without_applied(dump.metadata))?;
     let report = Report::new(streams.len());
-    SquareTrace { info, streams, report, sums_are_free: options.normalize.is_some() }
+    Ok(SquareTrace { info, streams, report, content: dump.content })
 }

@@ -3,7 +3,7 @@
 use super::cells::Cells;
 use crate::error::{Error, Result};
 use crate::trace::storage::{Bytes, Storage};
-use std::io::{BufReader, ErrorKind, Read, Seek, SeekFrom};
+use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -85,9 +85,6 @@ impl StoredRows {
     }
 
     fn failure(&self, error: std::io::Error) -> Error {
-        match error.kind() {
-            ErrorKind::UnexpectedEof => Error::data(&self.place.file, "ends early: it changed while it was read"),
-            _ => Error::io(Path::new(&self.place.file), error),
-        }
+        Error::io(Path::new(&self.place.file), error)
     }
 }

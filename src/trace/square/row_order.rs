@@ -6,7 +6,7 @@
 
 use super::array::Array;
 use crate::error::{Error, Result};
-use crate::trace::storage::{Bytes, Storage, new_copy};
+use crate::trace::storage::{Bytes, Storage, copy_failed, new_copy};
 use std::io::{BufWriter, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -72,7 +72,7 @@ impl Matrix {
 
     fn to_copy(&self, array: &Array, file: &str) -> Result<Storage> {
         let copy = new_copy()?;
-        let failed = |error| Error::io(&std::env::temp_dir(), error);
+        let failed = |error: std::io::Error| Error::io(Path::new(file), copy_failed(&error));
         let mut out = BufWriter::new(&copy);
         self.transpose(array, file, self.block_rows(), |block| out.write_all(block).map_err(failed))?;
         out.flush().map_err(failed)?;

@@ -7,7 +7,9 @@ use super::report::{Noticed, Report};
 use super::rule::cut;
 use crate::error::{Error, Result};
 use crate::position::Position;
-use crate::trace::{RowBlock, RowReader, SelfAttention, Source, StreamLabel, TraceInfo, sum_tolerance};
+use crate::trace::storage::Storage;
+use crate::trace::{RowBlock, RowReader, SelfAttention, Source, StreamLabel, TraceInfo, hash};
+use std::path::Path;
 
 /// A stream of square arrays.
 #[derive(Clone)]
@@ -51,8 +53,8 @@ pub(super) struct SquareTrace {
     pub info: TraceInfo,
     pub streams: Vec<Stream>,
     pub report: Report,
-    /// Whether rows are divided by their sums anyway, so that the sums are no news.
-    pub sums_are_free: bool,
+    /// The file that the arrays are in.
+    pub content: Storage,
 }
 
 impl Source for SquareTrace {
@@ -74,16 +76,16 @@ impl Source for SquareTrace {
         }))
     }
 
+    fn content_hash(&self) -> Result<String> {
+        hash::of_storage(&self.content).map_err(|error| Error::io(Path::new(&self.info.name), error))
+    }
+
     fn place(&self, stream: usize, step: Position) -> String {
         place(&self.streams[stream], step)
     }
 
     fn warnings(&self) -> Vec<String> {
         oddity::warnings(self)
-    }
-
-    fn remarks(&self) -> Vec<String> {
-        oddity::remarks(self)
     }
 }
 
@@ -123,7 +125,7 @@ impl SquareReader {
         let stored = self.rows.row(self.next)?;
         let cut = cut(stored, stream.frame.first + self.next, &stream.frame, self.kind)
             .map_err(|problem| Error::data(place(stream, step), problem))?;
-        self.noticed.look(&cut, step, sum_tolerance(stream.place.cells.name()));
+        self.noticed.look(&cut, step);
         let weights = block.push_rows(step, 1, |_| cut.lead + cut.weights.len());
         let (lead, rest) = weights.split_at_mut(cut.lead);
         lead.fill(0.0);

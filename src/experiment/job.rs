@@ -1,0 +1,132 @@
+//! A trace with its lanes: everything about it is checked here, before any row is read.
+
+use super::Experiment;
+use super::lanes::{DEFAULT_BUDGET, Lanes};
+use super::open::OpenTrace;
+use super::remark::{Listener, Severity, tell};
+use super::work::Work;
+use crate::error::{Error, Result};
+use crate::replay::{BadRows, LanePlan, Observer, Options, Outcome, replay};
+use crate::report::line::Replayed;
+use crate::word::Word;
+use std::ffi::OsStr;
+
+/// A trace, the caches chosen of it, and the lanes that run on them.
+pub struct Job {
+    /// The trace and its caches.
+    pub trace: OpenTrace,
+    /// The lanes, in the order of reports.
+    pub lanes: Vec<LanePlan>,
+    /// How they run.
+    pub options: Options,
+    /// How budgets are dealt out to layers, in words.
+    pub layer_shape: String,
+    /// Whether a budget was named.
+    pub budget_named: bool,
+}
+
+/// A job that has run.
+pub struct Finished {
+    /// The job.
+    pub job: Job,
+    /// One outcome for each cache.
+    pub outcomes: Vec<Outcome>,
+}
+
+impl Job {
+    /// Opens a trace and plans its replay.
+    ///
+    /// # Errors
+    /// When the trace cannot be read, or the experiment is impossible on it.
+    pub fn prepare(experiment: &Experiment, trace: &OsStr, listener: &mut Listener<'_>) -> Result<Job> {
+        let Experiment { read, streams, lanes: request, shape, prompt, options, .. } = experiment;
+        let trace = OpenTrace::open(trace, read, streams, options.steps, listener)?;
+        let (info, chosen) = (trace.info(), &trace.chosen);
+        let budgets = shape.budgets.of_layers(|layer| chosen.facts.owns_cache(layer));
+        let budgets = budgets.map_err(|problem| Error::usage(format!("{}: {problem}", info.name)))?;
+        let options = Options { prompt_end: prompt.end(info)?, budgets, ..options.clone() };
+        tell(listener, Severity::Note, &info.name, prompt.note(info));
+        let Lanes { possible: lanes, notes, .. } =
+            request.checked_lanes(chosen.positions, &chosen.caches, &options.budgets)?;
+        tell(listener, Severity::Note, &info.name, notes);
+        let (layer_shape, budget_named) = (shape.name.clone(), !request.budgets.is_empty());
+        let job = Job { trace, lanes, options, layer_shape, budget_named };
+        tell(listener, Severity::Warning, &job.trace.info().name, job.nothing_to_measure());
+        Ok(job)
+    }
+
+    /// Replays the trace.
+    ///
+    /// # Errors
+    /// As [`replay`].
+    pub fn replay(&self, observer: &dyn Observer, listener: &mut Listener<'_>) -> Result<Vec<Outcome>> {
+        let source = &*self.trace.source;
+        let outcomes = replay(source, self.trace.caches(), &self.lanes, &self.options, observer)?;
+        let name = &source.info().name;
+        tell(listener, Severity::Warning, name, source.warnings());
+        tell(listener, Severity::Note, name, self.passed_over(&outcomes));
+        tell(listener, Severity::Note, name, self.idle_budget());
+        Ok(outcomes)
+    }
+
+    /// Rows that will be read.
+    pub fn rows(&self) -> u64 {
+        self.trace.rows().map(|rows| rows as u64).sum()
+    }
+
+    /// How much work the replay is.
+    pub fn work(&self) -> Work {
+        Work::of(&self.trace, &self.lanes, &self.options)
+    }
+
+    /// Says so where the default budget holds the whole trace: few can have meant that.
+    fn idle_budget(&self) -> Option<String> {
+        let positions = self.trace.chosen.positions;
+        let by_default = !self.budget_named && self.lanes.iter().any(|lane| lane.budget.is_some());
+        let idle = by_default && positions > 0 && DEFAULT_BUDGET >= positions;
+        idle.then(|| {
+            format!(
+                "the default budget of {DEFAULT_BUDGET} holds all {positions} positions: name one, such as \
+                 --budget 10%,25%"
+            )
+        })
+    }
+
+    /// Why every figure will be blank, where that can be told.
+    fn nothing_to_measure(&self) -> Option<String> {
+        let most = self.trace.rows().max().unwrap_or(0);
+        let prompt = self.options.prompt_end;
+        match most {
+            0 => Some("there is no row to replay".to_owned()),
+            _ if self.trace.info().first_position.index() + most <= prompt.index() => {
+                Some(format!("the prompt of {prompt} positions takes up every row: there is none to measure"))
+            }
+            _ => None,
+        }
+    }
+
+    /// How many steps were passed over, where that was asked for.
+    fn passed_over(&self, outcomes: &[Outcome]) -> Option<String> {
+        let first_lanes = outcomes.iter().filter_map(|outcome| outcome.tallies.first());
+        let skipped: u64 = first_lanes.map(|tally| tally.count("skipped_rows")).sum();
+        let asked = self.options.bad_rows == BadRows::Skip && skipped > 0;
+        asked.then(|| format!("{skipped} steps without usable attention were passed over"))
+    }
+}
+
+impl Finished {
+    /// What came out, ready to be made into lines of a report.
+    pub fn replayed(&self) -> Replayed<'_> {
+        let (job, info) = (&self.job, self.job.trace.info());
+        Replayed {
+            trace: &info.name,
+            positions: job.trace.chosen.positions,
+            lanes: &job.lanes,
+            heavy_hitters: job.options.heavy_hitters,
+            view: job.options.view.word(),
+            prompt: if job.options.prompt_end > info.first_position { "block" } else { "stream" },
+            layer_shape: &job.layer_shape,
+            outcomes: &self.outcomes,
+        }
+    }
+}
