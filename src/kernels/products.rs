@@ -255,13 +255,13 @@ fn block<S: Simd, const Q: usize, const T: usize>(
     let mut sums = [[simd.splat(0.0); T]; Q];
     for (channel, query) in queries.iter().enumerate() {
         let mut keys = [simd.splat(0.0); T];
-        for t in 0..T {
-            keys[t] = simd.load(&tiles[t][channel]);
+        for (keys, tile) in keys.iter_mut().zip(&tiles) {
+            *keys = simd.load(&tile[channel]);
         }
-        for q in 0..Q {
-            let number = simd.splat(query[q]);
-            for t in 0..T {
-                sums[q][t] = simd.multiply_add(number, keys[t], sums[q][t]);
+        for (sums, number) in sums.iter_mut().zip(query) {
+            let number = simd.splat(*number);
+            for (sums, keys) in sums.iter_mut().zip(keys) {
+                *sums = simd.multiply_add(number, keys, *sums);
             }
         }
     }
