@@ -24,7 +24,8 @@ struct Budget(Option<usize>);
 
 impl Meter for Budget {
     fn finish(self: Box<Self>, _end: &LaneEnd) -> Counted {
-        let counted = |count: u64| self.0.map(|_| Number::Count(count));
-        Counted::Sums(vec![counted(self.0.unwrap_or(0) as u64), counted(1)])
+        // Positions are 32 bits wide: more budget than that is no more, and sums of it must not wrap.
+        let budget = self.0.map(|budget| Number::Count(budget.min(u32::MAX as usize) as u64));
+        Counted::Sums(vec![budget, budget.map(|_| Number::Count(1))])
     }
 }

@@ -27,8 +27,11 @@ pub struct MeterEntry {
     /// Makes one for a lane on a cache.
     pub make: fn(&MeterSetting) -> Box<dyn Meter>,
     /// For a joint meter: its sums, made of what all caches of a lane added up to.
-    pub joint: Option<fn(&JointRows) -> Vec<Option<Number>>>,
+    pub joint: Option<SumsOfJoint>,
 }
+
+/// Makes the sums of a joint meter.
+pub type SumsOfJoint = fn(&JointRows) -> Vec<Option<Number>>;
 
 /// When a meter runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -95,7 +98,7 @@ impl MeterEntry {
 
     /// A meter whose numbers are added over all caches of a lane before its sums are made of them.
     /// What it says of one cache is not a part of what it says of all.
-    pub const fn joint(self, sums: fn(&JointRows) -> Vec<Option<Number>>) -> MeterEntry {
+    pub const fn joint(self, sums: SumsOfJoint) -> MeterEntry {
         MeterEntry { joint: Some(sums), ..self }
     }
 

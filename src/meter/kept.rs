@@ -52,7 +52,7 @@ impl Meter for Kept {
     }
 
     fn finish(self: Box<Self>, end: &LaneEnd) -> Counted {
-        let counted = [self.calls, self.evicted, self.expired, self.kept, self.peak].map(|count| Some(count));
+        let counted = [self.calls, self.evicted, self.expired, self.kept, self.peak].map(Some);
         Counted::Sums(counted.into_iter().chain([end.state_bytes]).map(|count| count.map(Number::Count)).collect())
     }
 }

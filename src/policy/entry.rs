@@ -27,7 +27,7 @@ pub struct PolicyEntry {
     pub needs: Needs,
     /// Says what is impossible about a setting beyond what the parameters say of themselves, naming the
     /// numbers.
-    pub check: Option<fn(&Setting) -> Result<(), String>>,
+    pub check: Option<Check>,
     /// How it deals its budget out to caches, where that is part of the policy.
     pub deals: Option<fn(&Values) -> CacheBudgets>,
     /// Name of [`Policy::probe`] in vector files.
@@ -35,6 +35,9 @@ pub struct PolicyEntry {
     /// What it is, and how one is made.
     pub make: Make,
 }
+
+/// Says what is impossible about a setting.
+pub type Check = fn(&Setting) -> Result<(), String>;
 
 /// The kinds of entry, and how one is made for a cache.
 #[derive(Clone, Copy)]
@@ -112,7 +115,7 @@ impl PolicyEntry {
     }
 
     /// What else is impossible about a setting.
-    pub const fn check(self, check: fn(&Setting) -> Result<(), String>) -> PolicyEntry {
+    pub const fn check(self, check: Check) -> PolicyEntry {
         PolicyEntry { check: Some(check), ..self }
     }
 

@@ -3,6 +3,7 @@
 //! A format reads text; this file is the one place that gives the text of model facts a meaning. Knows
 //! no flags and no streams: whether a fact fits the streams is asked where streams become caches.
 
+use super::limits::quoted;
 use super::options::PerLayer;
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
@@ -122,21 +123,23 @@ fn by_layer<T: FromStr>(metadata: &Metadata, key: &str) -> Result<BTreeMap<u32, 
     let prefix = format!("{key}.");
     let entries = metadata.range(prefix.clone()..).take_while(|(name, _)| name.starts_with(&prefix));
     let entry = |(name, text): (&String, &String)| {
-        let layer =
-            name[prefix.len()..].parse().map_err(|_| format!("{name:?} in the metadata does not end in a layer"))?;
+        let layer = name[prefix.len()..]
+            .parse()
+            .map_err(|_| format!("{} in the metadata does not end in a layer", quoted(name)))?;
         Ok((layer, number(name, text)?))
     };
     entries.map(entry).collect()
 }
 
 fn number<T: FromStr>(key: &str, text: &str) -> Result<T, String> {
-    text.parse().map_err(|_| format!("{key} is {text:?} in the metadata, must be a whole number"))
+    text.parse().map_err(|_| format!("{key} is {} in the metadata, must be a whole number", quoted(text)))
 }
 
 fn layers(text: &str) -> Result<BTreeSet<u32>, String> {
     let layer = |part: &str| part.trim().parse();
     text.split(',').map(layer).collect::<Result<_, _>>().map_err(|_| {
-        format!("cache_layers is {text:?} in the metadata, must be the numbers of layers, such as \"3,7,11\"")
+        let text = quoted(text);
+        format!("cache_layers is {text} in the metadata, must be the numbers of layers, such as \"3,7,11\"")
     })
 }
 

@@ -30,6 +30,15 @@ pub(super) fn of_storage(storage: &Storage) -> std::io::Result<String> {
     Ok(combined(&blocks))
 }
 
+/// The hash of files that are one trace, in their order; of a single one, its own.
+///
+/// # Errors
+/// When a file cannot be read.
+pub(super) fn of_files(files: &[Storage]) -> std::io::Result<String> {
+    let hashes = files.iter().map(of_storage).collect::<std::io::Result<Vec<_>>>()?;
+    Ok(if hashes.len() == 1 { hashes.concat() } else { of_text(&hashes.concat()) })
+}
+
 /// The hash of a text.
 pub(super) fn of_text(text: &str) -> String {
     combined(&[XxHash3_64::oneshot(text.as_bytes())])

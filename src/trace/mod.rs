@@ -4,11 +4,16 @@
 //! stream, in step order, into a [`RowBlock`] that is reused. Each file format is one file here and
 //! one line in [`formats::FORMATS`].
 
+pub mod axes;
+mod content;
 mod facts;
 pub mod formats;
 mod hash;
+mod join;
+mod joined;
 pub mod jsonl;
 mod label;
+mod limits;
 pub mod memory;
 mod mixture;
 mod npy;
@@ -25,11 +30,14 @@ pub mod spec;
 mod spread;
 mod square;
 mod storage;
+mod stream_input;
 pub mod synthetic;
 mod watch;
+mod zstd;
 
 pub use facts::{Metadata, ModelFacts};
 pub use label::{Head, StreamLabel};
+pub use limits::MOST_POSITIONS;
 pub(crate) use refusal::problem_of;
 pub use refusal::refuse_weights;
 pub use row_block::{Row, RowBlock};
@@ -111,6 +119,8 @@ pub struct TraceInfo {
     pub facts: ModelFacts,
     /// What a user should know of how the file was understood, one line each, without its name.
     pub notes: Vec<String>,
+    /// Flags that say aloud how the file was understood where it left that open, such as `--self excluded`.
+    pub read_as: Vec<String>,
 }
 
 impl TraceInfo {
@@ -133,6 +143,13 @@ impl TraceInfo {
     pub fn weights_of(&self, rows: usize) -> u64 {
         let (rows, first) = (rows as u64, self.self_attention.row_len(self.first_position) as u64);
         rows * first + rows * rows.saturating_sub(1) / 2
+    }
+
+    /// Number of positions that rows reach: fewer than [`TraceInfo::positions`] where a file declares more than
+    /// it holds.
+    pub fn reached(&self) -> usize {
+        let longest = self.streams.iter().map(|stream| stream.rows).max().unwrap_or(0);
+        self.positions.min(self.first_position.index() + longest)
     }
 
     /// Puts metadata in place of what was there, and reads the facts in it.

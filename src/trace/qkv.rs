@@ -25,7 +25,7 @@ mod rows;
 mod settings;
 mod source;
 
-pub(super) use kvp::open as open_folder;
+pub(super) use kvp::{is_folder, open as open_folder};
 pub(super) use names::is_of_products;
 pub(super) use native::{is_qkv, open};
 

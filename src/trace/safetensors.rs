@@ -4,6 +4,7 @@
 //! files. The tensor data is never held whole. A file of other tensors is handed to the square arrays.
 
 mod header;
+mod lists;
 mod names;
 mod raw;
 mod read;
@@ -12,4 +13,5 @@ mod write;
 
 pub(super) use raw::{RawHeader, RawTensor, read_header};
 pub use read::open;
+pub(super) use read::{Contents, contents, open_stream};
 pub use write::{StoredType, WriteError, write, written_bytes};

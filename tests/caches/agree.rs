@@ -121,7 +121,7 @@ pub fn assert_same_steps(records: &[StepRecord], steps: &[Step], what: &str) {
         assert_eq!(record.kept, step.kept.len(), "{what}: kept after step {}", step.step);
         assert_eq!(record.measured.is_some(), !step.measured.is_empty(), "{what}: measured in step {}", step.step);
         if let Some(tally) = &record.measured {
-            let seen = Seen { rows: step.measured.clone(), sinks: 4, ..Seen::default() };
+            let seen = Seen::step(step.measured.clone());
             as_meters::assert_same_sums(&format!("{what}: step {}", step.step), tally, &seen);
         }
     }

@@ -32,7 +32,7 @@ fn two_layers_on_one_cache_retain_what_two_heads_on_one_cache_do() {
     let shared = run(&path, &["--share-cache", "1:0"]);
     assert_eq!(shared.column("retained_mass"), "0.75 0.75");
     assert_eq!(
-        (shared.column("layer"), shared.column("head"), shared.column("rows")),
+        (shared.column("layer"), shared.column("head"), shared.column("rows_measured")),
         ("0 0".into(), "0 0".into(), "8 8".into())
     );
     let heads = TWO_LAYERS.replace(r#""layer": 1, "head": 0"#, r#""layer": 0, "head": 1"#);

@@ -43,7 +43,7 @@ fn assert_same_steps(lane: &LanePlan, records: &[StepRecord], wanted: &reference
         assert_eq!(record.kept, wanted.kept.len(), "{name}: kept after step {step}");
         assert_eq!(record.measured.is_some(), wanted.measured.is_some(), "{name}: measured in step {step}");
         if let (Some(tally), Some(row)) = (&record.measured, &wanted.measured) {
-            let seen = Seen { rows: vec![row.clone()], sinks: 4, ..Seen::default() };
+            let seen = Seen::step(vec![row.clone()]);
             as_meters::assert_same_sums(&format!("{name}: step {step}"), tally, &seen);
         }
     }

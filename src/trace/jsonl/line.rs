@@ -1,11 +1,16 @@
 //! One line of a JSON lines trace: the optional header, or a row. Parses and checks a single line.
 
+use super::weights::Weights;
 use crate::position::Position;
+use crate::trace::limits::{check_positions, cut};
 use crate::trace::{Head, SelfAttention, StreamLabel};
 use crate::word::Word;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use std::collections::BTreeMap;
+
+/// No header is longer: what is, is a row that cannot be read.
+const MOST_HEADER: usize = 1 << 24;
 
 /// A parsed line.
 pub(super) enum Line {
@@ -18,6 +23,8 @@ pub(super) enum Line {
 pub(super) struct HeaderLine {
     pub self_attention: Option<SelfAttention>,
     pub seq_len: Option<usize>,
+    /// The step of every stream's first row.
+    pub first_position: Option<usize>,
     pub metadata: BTreeMap<String, String>,
 }
 
@@ -31,11 +38,11 @@ pub(super) struct RowLine {
     head: HeadField,
     pub step: u32,
     #[serde(deserialize_with = "null_or_weights")]
-    attn: Option<Vec<Option<f64>>>,
+    attn: Option<Weights>,
 }
 
 /// Null says that there is no information; a line that does not say it is an error.
-fn null_or_weights<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Option<f64>>>, D::Error> {
+fn null_or_weights<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Weights>, D::Error> {
     Option::deserialize(deserializer)
 }
 
@@ -63,26 +70,27 @@ impl Line {
             Ok(row) => return Ok(Line::Row(row)),
             Err(error) => error,
         };
-        match serde_json::from_slice::<Value>(text) {
+        match serde_json::from_slice::<Value>(if text.len() <= MOST_HEADER { text } else { &[] }) {
             Ok(value) if value.get("kvsim").is_some() => parse_header(&value).map(Line::Header),
             _ => Err(format!("not a row: {}", one_line(&error))),
         }
     }
 }
 
-/// Python writes NaN and Infinity, which JSON does not know: read both as a weight that is no number.
+/// Python writes NaN and Infinity, which JSON does not know: read the first as a weight that is not a number, the
+/// other as a number beyond f32, which rounds to an infinity.
 fn parse_with_nan(text: &[u8]) -> Option<RowLine> {
     let text = std::str::from_utf8(text).ok()?;
     if !text.contains("NaN") && !text.contains("Infinity") {
         return None;
     }
-    let text = text.replace("-Infinity", "null").replace("Infinity", "null").replace("NaN", "null");
+    let text = text.replace("Infinity", "1e39").replace("NaN", "null");
     serde_json::from_str(&text).ok()
 }
 
 /// The parser counts lines within the line it was given: only the column means something here.
 fn one_line(error: &serde_json::Error) -> String {
-    let text = error.to_string();
+    let text = cut(&error.to_string());
     let end = text.rfind(" at line ").unwrap_or(text.len());
     format!("{} (column {})", &text[..end], error.column())
 }
@@ -101,10 +109,8 @@ fn parse_header(value: &Value) -> Result<HeaderLine, String> {
                 let problem = || format!("self is {field}, must be \"included\" or \"excluded\"");
                 header.self_attention = Some(word.ok_or_else(problem)?);
             }
-            "seq_len" => {
-                let count = field.as_u64().ok_or_else(|| format!("seq_len is {field}, must be a whole number"))?;
-                header.seq_len = Some(count as usize);
-            }
+            "seq_len" => header.seq_len = Some(positions(key, field)?),
+            "first_position" => header.first_position = Some(positions(key, field)?),
             _ => {
                 let text = field.as_str().map_or_else(|| field.to_string(), str::to_owned);
                 header.metadata.insert(key.clone(), text);
@@ -112,6 +118,14 @@ fn parse_header(value: &Value) -> Result<HeaderLine, String> {
         }
     }
     Ok(header)
+}
+
+/// A number of positions, or a position.
+fn positions(key: &str, field: &Value) -> Result<usize, String> {
+    let number = field.as_u64().or_else(|| field.as_str()?.parse().ok());
+    let number = number.ok_or_else(|| format!("{key} is {field}, must be a whole number"))? as usize;
+    check_positions(number).map_err(|problem| format!("{key}: {problem}"))?;
+    Ok(number)
 }
 
 impl RowLine {
@@ -123,16 +137,15 @@ impl RowLine {
         StreamLabel { layer: self.layer, head }
     }
 
-    /// The weights, f64 rounded to the nearest f32; empty where there is no information.
-    pub(super) fn weights(&self) -> Vec<f32> {
-        let weights = self.attn.as_deref().unwrap_or(&[]);
-        weights.iter().map(|weight| weight.map_or(f32::NAN, |weight| weight as f32)).collect()
+    /// The weights; empty where there is no information.
+    pub(super) fn weights(&self) -> &[f32] {
+        self.attn.as_ref().map_or(&[], |weights| &weights.0)
     }
 
     /// Where no header says it, the first row does: as many weights as the step, or one more.
     pub(super) fn guess_self_attention(&self) -> SelfAttention {
         let included = match &self.attn {
-            Some(weights) => weights.len() == self.step as usize + 1,
+            Some(weights) => weights.0.len() == self.step as usize + 1,
             None => self.step == 0,
         };
         if included { SelfAttention::Included } else { SelfAttention::Excluded }
@@ -140,7 +153,7 @@ impl RowLine {
 
     pub(super) fn check_len(&self, kind: SelfAttention) -> Result<(), String> {
         let needed = kind.row_len(Position(self.step));
-        match self.attn.as_ref().map(Vec::len) {
+        match self.attn.as_ref().map(|weights| weights.0.len()) {
             Some(found) if found != needed => Err(format!(
                 "row has {found} weights, step {} needs {needed} (one for each position 0..={})",
                 self.step,

@@ -1,6 +1,7 @@
 //! The header of an npy file: what the array is and where its bytes start. Reads no weights.
 
 use super::literal::{Literal, parse};
+use crate::trace::limits::MOST_DIMENSIONS;
 use crate::trace::pickle;
 use crate::trace::square::{CellType, Cells};
 use std::io::Read;
@@ -82,6 +83,9 @@ fn understand(literal: Literal) -> Option<Header> {
     let Literal::Flag(fortran) = *value("fortran_order")? else { return None };
     let Literal::Sequence(shape) = value("shape")? else { return None };
     let size = |literal: &Literal| if let Literal::Number(size) = literal { Some(*size) } else { None };
+    if shape.len() > MOST_DIMENSIONS {
+        return None;
+    }
     Some(Header { shape: shape.iter().map(size).collect::<Option<_>>()?, descr, fortran, len: 0 })
 }
 

@@ -4,6 +4,7 @@ use super::layer::Layer;
 use super::matrix::Matrix;
 use super::settings::{Said, at_least_one, positive};
 use crate::error::{Error, Result};
+use crate::trace::limits::check_positions;
 use safetensors::tensor::Dtype;
 use std::collections::BTreeMap;
 
@@ -14,6 +15,7 @@ pub(super) fn check(file: &str, layers: &[Layer], metadata: &BTreeMap<String, St
         return Err(Error::data(file, "holds no tensor named query.{layer}.{head}"));
     };
     let positions = first.queries[0].rows;
+    check_positions(positions).map_err(|problem| Error::data(file, problem))?;
     check_count(file, "seq_len", positions, said.at("seq_len", at_least_one)?, "positions")?;
     let samples = said.at("gradient_samples", at_least_one)?;
     said.at("gradient_scale", positive)?;
@@ -113,7 +115,7 @@ fn check_gradients(file: &str, layer: &Layer, other: u32, samples: Option<usize>
             "the metadata must say gradient_samples, the first number of a gradient's shape",
         ));
     };
-    let shape = [samples * positions, layer.values[0].width];
+    let shape = [samples.saturating_mul(positions), layer.values[0].width];
     let must = format!("[{samples} samples, {positions} positions, channels of a value]");
     layer.gradients.iter().try_for_each(|gradient| fits(gradient, shape, &must))
 }

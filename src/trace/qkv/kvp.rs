@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::trace::Source;
 use crate::trace::options::{ReadOption, ReadOptions};
 use crate::trace::safetensors::{RawHeader, RawTensor, read_header};
+use crate::trace::storage::SharedFile;
 use safetensors::tensor::Dtype;
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -20,6 +21,12 @@ use std::sync::Arc;
 
 /// The file of one KV head.
 const HEAD_FILE: &str = "attention_tensors.safetensors";
+
+/// Whether a folder holds layers or samples of this layout.
+pub(in crate::trace) fn is_folder(path: &Path) -> bool {
+    let any = |prefix| numbered(path, prefix).is_ok_and(|found| !found.is_empty());
+    any("layer_") || any("sample_")
+}
 
 /// Opens the folder of a sample.
 ///
@@ -101,6 +108,10 @@ fn layer(name: &str, number: u32, path: &Path) -> Result<Layer> {
     })
 }
 
+fn open_header(path: &Path) -> Result<RawHeader> {
+    read_header(path.display().to_string(), SharedFile::open(path)?)
+}
+
 /// One KV head with the queries that read it.
 struct Head {
     queries: Vec<Matrix>,
@@ -110,7 +121,7 @@ struct Head {
 
 impl Head {
     fn open(path: &Path) -> Result<Head> {
-        let header = read_header(path)?;
+        let header = open_header(path)?;
         let path = Arc::from(path);
         let queries = matrices(&header, &path, "q_group", 3)?;
         let single = |name| Ok(matrices(&header, &path, name, 2)?.remove(0));
@@ -154,7 +165,7 @@ fn prompt_len(sample: &Path) -> Result<Option<u64>> {
     if !path.exists() {
         return Ok(None);
     }
-    let header = read_header(&path)?;
+    let header = open_header(&path)?;
     let Some(tensor) = header.tensors.first() else { return Ok(None) };
     let number = read_count(&header, tensor).map_err(|error| Error::io(&path, error))?;
     let place = || format!("{}: tensor {:?}", header.name, tensor.name);

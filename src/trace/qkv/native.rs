@@ -7,6 +7,7 @@ use super::names::{Part, TensorName, beyond_the_product};
 use super::settings::Settings;
 use super::source::QkvTrace;
 use crate::error::{Error, Result};
+use crate::trace::limits::quoted;
 use crate::trace::options::{ReadOption, ReadOptions};
 use crate::trace::safetensors::{RawHeader, RawTensor};
 use crate::trace::{SelfAttention, Source};
@@ -25,7 +26,7 @@ pub(in crate::trace) fn is_qkv(header: &RawHeader) -> bool {
 ///
 /// # Errors
 /// When something is missing in the file, does not fit, or is not covered by products of queries and keys.
-pub(in crate::trace) fn open(path: &Path, header: RawHeader, options: &ReadOptions) -> Result<Box<dyn Source>> {
+pub(in crate::trace) fn open(header: RawHeader, options: &ReadOptions) -> Result<Box<dyn Source>> {
     options.allow_only(ReadOption::COMMON, "a trace of queries, keys and values")?;
     check_metadata(&header)?;
     let RawHeader { name, metadata, tensors, file } = header;
@@ -36,7 +37,7 @@ pub(in crate::trace) fn open(path: &Path, header: RawHeader, options: &ReadOptio
             None => notes.push(left_out(&name, &tensor)?),
         }
     }
-    let maker = Maker { name: &name, path: Arc::from(path), file, metadata: &metadata };
+    let maker = Maker { name: &name, path: Arc::from(Path::new(&name)), file, metadata: &metadata };
     let layers = layers.into_iter().map(|(layer, tensors)| maker.layer(layer, tensors)).collect::<Result<Vec<_>>>()?;
     check(&name, &layers, &metadata)?;
     QkvTrace::new(name, "qkv", layers, metadata, notes, options)
@@ -66,14 +67,14 @@ fn check_metadata(header: &RawHeader) -> Result<()> {
 }
 
 fn in_words(found: Option<&str>) -> String {
-    found.map_or("missing".to_owned(), |text| format!("{text:?}"))
+    found.map_or("missing".to_owned(), quoted)
 }
 
 /// Refuses metadata that speaks of logits which are more than products.
 fn beyond_products(header: &RawHeader) -> Result<()> {
     let beyond = header.metadata.keys().find_map(|key| Some((key, beyond_the_product(key)?)));
     beyond.map_or(Ok(()), |(key, word)| {
-        Err(Error::data(&header.name, format!("{key} in the metadata: {}", beyond_words(word))))
+        Err(Error::data(&header.name, format!("{} in the metadata: {}", quoted(key), beyond_words(word))))
     })
 }
 
@@ -93,14 +94,17 @@ fn beyond_words(word: &str) -> &'static str {
 /// A word about a tensor that has no place here; refuses those that cannot be passed over.
 fn left_out(file: &str, tensor: &RawTensor) -> Result<String> {
     let name = &tensor.name;
-    let place = || format!("{file}: tensor {name:?}");
+    let place = || format!("{file}: tensor {}", quoted(name));
     if name.starts_with("attention.") {
         let problem = "attention beside queries, keys and values: a file is of one kind, write it to a file of its own";
         return Err(Error::data(place(), problem));
     }
     match beyond_the_product(name) {
         Some(word) => Err(Error::data(place(), beyond_words(word))),
-        None => Ok(format!("tensor {name:?} is left out: it is not query.{{layer}}.{{head}} or another that is read")),
+        None => {
+            let name = quoted(name);
+            Ok(format!("tensor {name} is left out: it is not query.{{layer}}.{{head}} or another that is read"))
+        }
     }
 }
 
@@ -176,7 +180,7 @@ impl Maker<'_> {
 
     fn head(&self, part: Part, tensor: &RawTensor) -> Result<Matrix> {
         match (part, &tensor.shape[..]) {
-            (Part::Gradient, [samples, rows, width]) => self.matrix(tensor, 0, samples * rows, *width),
+            (Part::Gradient, [samples, rows, width]) => self.matrix(tensor, 0, samples.saturating_mul(*rows), *width),
             (Part::Gradient, shape) => {
                 Err(self.refuse(tensor, format!("shape {shape:?}, must be [samples, positions, channels]")))
             }
@@ -249,7 +253,7 @@ impl Maker<'_> {
     }
 
     fn place(&self, tensor: &RawTensor) -> String {
-        format!("{}: tensor {:?}", self.name, tensor.name)
+        format!("{}: tensor {}", self.name, quoted(&tensor.name))
     }
 
     fn refuse(&self, tensor: &RawTensor, problem: String) -> Error {

@@ -1,6 +1,7 @@
 //! What metadata says of scores: the scale, a soft cap, a sliding window.
 
 use crate::error::{Error, Result};
+use crate::trace::limits::{cut, quoted};
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
@@ -51,8 +52,9 @@ impl Said<'_> {
     /// What stands at a key.
     pub fn at<T>(&self, key: &str, check: Check<T>) -> Result<Option<T>> {
         let read = |text: &String| {
-            check(text)
-                .map_err(|must| Error::data(self.file, format!("{key} is {text:?} in the metadata, must be {must}")))
+            check(text).map_err(|must| {
+                Error::data(self.file, format!("{} is {} in the metadata, must be {must}", cut(key), quoted(text)))
+            })
         };
         self.metadata.get(key).map(read).transpose()
     }

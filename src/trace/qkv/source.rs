@@ -58,6 +58,7 @@ impl QkvTrace {
             metadata: Metadata::new(),
             facts: ModelFacts::default(),
             notes,
+            read_as: Vec::new(),
         };
         info.set_metadata(facts(&layers, metadata))?;
         info.notes.extend(scale_notes(&layers));

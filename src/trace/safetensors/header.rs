@@ -3,6 +3,7 @@
 use super::raw::{RawHeader, RawTensor};
 use crate::error::{Error, Result};
 use crate::position::Position;
+use crate::trace::limits::{check_positions, quoted};
 use crate::trace::storage::SharedFile;
 use crate::trace::{Metadata, ModelFacts, SelfAttention, StreamInfo, StreamLabel, TraceInfo};
 use crate::word::Word;
@@ -44,6 +45,9 @@ pub(super) fn describe(raw: RawHeader) -> Result<Header> {
     check_streams(name, &streams)?;
     let rows = streams.iter().map(|(stream, _)| stream.rows).max().unwrap_or(0);
     let positions = positions(name, &metadata, first_position, rows)?;
+    check_positions(first_position.index().saturating_add(rows)).map_err(|problem| Error::data(name, problem))?;
+    // Where no row says otherwise, nothing begins in the middle of its sequence.
+    let first_position = if rows == 0 { self_attention.first_step() } else { first_position };
     let (streams, places) = streams.into_iter().unzip();
     let mut info = TraceInfo {
         name: name.to_owned(),
@@ -55,6 +59,7 @@ pub(super) fn describe(raw: RawHeader) -> Result<Header> {
         metadata: Metadata::new(),
         facts: ModelFacts::default(),
         notes: Vec::new(),
+        read_as: Vec::new(),
     };
     info.set_metadata(metadata)?;
     Ok(Header { info, places, file })
@@ -63,7 +68,9 @@ pub(super) fn describe(raw: RawHeader) -> Result<Header> {
 fn self_attention(name: &str, metadata: &BTreeMap<String, String>) -> Result<SelfAttention> {
     match metadata.get("kvsim").map(String::as_str) {
         Some("1") => {}
-        Some(other) => return Err(Error::data(name, format!("format version {other:?}, this version reads \"1\""))),
+        Some(other) => {
+            return Err(Error::data(name, format!("format version {}, this version reads \"1\"", quoted(other))));
+        }
         None => {
             let problem = "no `kvsim` in the metadata: not a kvsim trace (README.md shows how to write one)";
             return Err(Error::data(name, problem));
@@ -73,11 +80,11 @@ fn self_attention(name: &str, metadata: &BTreeMap<String, String>) -> Result<Sel
         Error::data(name, "the metadata must say whether `self` is \"included\" or \"excluded\" in each row")
     })?;
     SelfAttention::from_word(word)
-        .ok_or_else(|| Error::data(name, format!("self is {word:?}, must be \"included\" or \"excluded\"")))
+        .ok_or_else(|| Error::data(name, format!("self is {}, must be \"included\" or \"excluded\"", quoted(word))))
 }
 
 fn describe_stream(name: &str, tensor: &RawTensor, label: &str, first_len: usize) -> Result<(StreamInfo, TensorPlace)> {
-    let place = format!("{name}: tensor {:?}", tensor.name);
+    let place = format!("{name}: tensor {}", quoted(&tensor.name));
     let label =
         StreamLabel::parse(label).ok_or_else(|| Error::data(&place, "expected a name attention.{layer}.{head}"))?;
     let dtype = dtype_name(tensor.dtype)
@@ -115,7 +122,7 @@ fn rows_of(len: usize, first: usize) -> Option<usize> {
 fn unfilled(len: usize, first: usize) -> String {
     let (second, third) = (first + 1, first + 2);
     match first {
-        1 => format!("{len} weights is no triangle number: rows of 1, 2, 3, ... do not fill it"),
+        1 => format!("{len} weights is not a triangle number: rows of 1, 2, 3, ... do not fill it"),
         _ => format!("{len} weights: rows of {first}, {second}, {third}, ... do not fill it"),
     }
 }
@@ -134,8 +141,14 @@ fn check_streams(name: &str, streams: &[(StreamInfo, TensorPlace)]) -> Result<()
 fn first_position(name: &str, metadata: &BTreeMap<String, String>, kind: SelfAttention) -> Result<Position> {
     let Some(text) = metadata.get(FIRST_POSITION) else { return Ok(kind.first_step()) };
     match text.parse() {
-        Ok(first) if first < u32::MAX / 2 => Ok(Position(first).max(kind.first_step())),
-        _ => Err(Error::data(name, format!("{FIRST_POSITION} is {text:?}, must be the position of the first row"))),
+        Ok(first) => {
+            check_positions(first).map_err(|problem| Error::data(name, format!("{FIRST_POSITION}: {problem}")))?;
+            Ok(Position(first as u32).max(kind.first_step()))
+        }
+        Err(_) => {
+            let problem = format!("{FIRST_POSITION} is {}, must be the position of the first row", quoted(text));
+            Err(Error::data(name, problem))
+        }
     }
 }
 
@@ -145,7 +158,7 @@ fn positions(name: &str, metadata: &BTreeMap<String, String>, first: Position, r
         None => Ok(found),
         Some((_, Some(said))) if said.saturating_sub(first.index()) == rows => Ok(said),
         Some((text, _)) => {
-            let problem = format!("seq_len is {text:?}, the tensors hold {rows} rows ({found} positions)");
+            let problem = format!("seq_len is {}, the tensors hold {rows} rows ({found} positions)", quoted(text));
             Err(Error::data(name, problem))
         }
     }

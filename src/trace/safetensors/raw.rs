@@ -1,8 +1,9 @@
 //! The header of any safetensors file: names, shapes and places of tensors. Touches no tensor data, and does
 //! not know what tensors mean.
 
-use super::names;
+use super::{lists, names};
 use crate::error::{Error, Result};
+use crate::trace::limits::{MOST_DIMENSIONS, cut, quoted};
 use crate::trace::storage::SharedFile;
 use safetensors::tensor::{Dtype, Metadata};
 use std::collections::BTreeMap;
@@ -32,36 +33,47 @@ pub(in crate::trace) struct RawTensor {
     pub start: u64,
 }
 
-/// Reads and checks the header of the file at `path`.
-pub(in crate::trace) fn read_header(path: &Path) -> Result<RawHeader> {
-    let name = path.display().to_string();
-    let file = SharedFile::open(path)?;
-    let file_len = file.len().map_err(|error| Error::io(path, error))?;
-    let bytes = read_header_bytes(&mut file.reader(0), file_len, path)?;
+/// Reads and checks the header of a file.
+pub(in crate::trace) fn read_header(name: String, file: SharedFile) -> Result<RawHeader> {
+    let file_len = file.len().map_err(|error| Error::io(Path::new(&name), error))?;
+    let bytes = read_header_bytes(&mut file.reader(0), file_len, &name)?;
+    let dimensions = lists::longest(&bytes);
+    if dimensions > MOST_DIMENSIONS {
+        let problem = format!("a shape of {dimensions} dimensions: no array has more than {MOST_DIMENSIONS}");
+        return Err(Error::data(&name, problem));
+    }
     if let Some(twice) = names::twice(&bytes) {
-        return Err(Error::data(&name, format!("two tensors are named {twice:?}: give each a name of its own")));
+        let problem = format!("two tensors are named {}: give each a name of its own", quoted(&twice));
+        return Err(Error::data(&name, problem));
     }
     let metadata: Metadata = serde_json::from_slice(&bytes)
-        .map_err(|error| Error::data(&name, format!("not a sound safetensors header: {error}")))?;
+        .map_err(|error| Error::data(&name, format!("not a sound safetensors header: {}", cut(&error.to_string()))))?;
     let data_start = 8 + bytes.len() as u64;
     check_length(&name, file_len, data_start + metadata.data_len() as u64)?;
     Ok(raw_header(name, metadata, data_start, file))
 }
 
-fn read_header_bytes(file: &mut impl Read, file_len: u64, path: &Path) -> Result<Vec<u8>> {
+fn read_header_bytes(file: &mut impl Read, file_len: u64, name: &str) -> Result<Vec<u8>> {
     let mut prefix = [0; 8];
-    let name = || path.display().to_string();
     if file_len < 8 {
-        return Err(Error::data(name(), format!("{file_len} bytes is too short for a safetensors file")));
+        return Err(Error::data(name, format!("{file_len} bytes is too short for a safetensors file")));
     }
-    file.read_exact(&mut prefix).map_err(|error| Error::io(path, error))?;
+    let failed = |error| Error::io(Path::new(name), error);
+    file.read_exact(&mut prefix).map_err(failed)?;
     let len = u64::from_le_bytes(prefix);
-    if len > MAX_HEADER || len > file_len - 8 {
+    if len > file_len - 8 {
         let problem = format!("the header claims {len} bytes, the file has {file_len}: truncated, or not safetensors");
-        return Err(Error::data(name(), problem));
+        return Err(Error::data(name, problem));
+    }
+    if len > MAX_HEADER {
+        let problem = format!(
+            "the header has {len} bytes, more than the {MAX_HEADER} that the format allows: write fewer tensors, such \
+             as one array for each layer"
+        );
+        return Err(Error::data(name, problem));
     }
     let mut bytes = vec![0; len as usize];
-    file.read_exact(&mut bytes).map_err(|error| Error::io(path, error))?;
+    file.read_exact(&mut bytes).map_err(failed)?;
     Ok(bytes)
 }
 

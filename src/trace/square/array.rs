@@ -1,6 +1,7 @@
 //! An array as a container describes it: name, shape, cells, and where its bytes are.
 
 use super::cells::Cells;
+use crate::trace::limits::quoted;
 use crate::trace::storage::Storage;
 use std::sync::Arc;
 
@@ -30,7 +31,7 @@ impl Array {
 
     /// Where the array is, for messages.
     pub(super) fn place(&self, file: &str) -> String {
-        if self.name.is_empty() { file.to_owned() } else { format!("{file}: array {:?}", self.name) }
+        if self.name.is_empty() { file.to_owned() } else { format!("{file}: array {}", quoted(&self.name)) }
     }
 }
 
