@@ -2,7 +2,7 @@
 
 use super::options::{Normalize, PerLayer, ReadOptions};
 use super::watch::{RowSums, SumWatch};
-use super::{RowBlock, RowReader, Source, TraceInfo, hash};
+use super::{About, RowBlock, RowReader, Source, TraceInfo, hash};
 use crate::error::{Error, Result};
 use crate::needs::Needs;
 use crate::position::Position;
@@ -118,6 +118,15 @@ impl Source for OpenedTrace {
 
     fn remarks(&self) -> Vec<String> {
         [self.sums.remarks(self.info()), self.source.remarks()].concat()
+    }
+
+    fn about(&self) -> Result<About> {
+        self.source.about()
+    }
+
+    fn sample(&self, stream: usize) -> Result<Option<Box<dyn RowReader>>> {
+        let whole = self.info().streams[stream].rows == self.source.info().streams[stream].rows;
+        if whole && self.normalize.is_none() { self.source.sample(stream) } else { Ok(None) }
     }
 
     fn place(&self, stream: usize, step: Position) -> String {
