@@ -68,7 +68,7 @@ fn a_cache_is_a_kv_head_and_nothing_else() {
     let folder = Folder::new();
     let path = folder.write("made.safetensors", file().bytes());
     let replay = |flags: &[&str]| {
-        kvsim(&[&["replay", "--budget", "8", "--policy", "tova", "--format", "csv", &path], flags].concat())
+        kvsim(&[&["replay", "-q", "--budget", "8", "--policy", "tova", "--format", "csv", &path], flags].concat())
     };
     assert!(replay(&["--per-stream"]).stdout.contains("kv1"));
     assert_eq!(replay(&["--kv-heads", "2"]).code, 0);
@@ -87,7 +87,9 @@ fn a_replay_gives_the_figures_of_the_rows_that_convert_writes() {
     let replay = |trace: &str, threads: &str| {
         let args = ["replay", "--quiet", "--budget", "8", "--recent-window", "2", "--format", "json"];
         let report = kvsim(&[&args[..], &["--per-stream", "--threads", threads, trace]].concat()).report();
-        report.replace("made.safetensors", "").replace("rows.safetensors", "")
+        // The name of the file and the hash of its content are another's.
+        let of_file = |line: &&str| line.contains("\"trace\":") || line.contains("\"content\":");
+        report.lines().filter(|line| !of_file(line)).map(|line| format!("{line}\n")).collect::<String>()
     };
     let wanted = replay(&to, "1");
     assert!(wanted.contains("kv1") && wanted.contains("expired"), "{wanted}");
