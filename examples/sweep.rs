@@ -4,14 +4,15 @@
 //! `cargo run --release --example sweep`
 
 use kvsim::error::{Error, Result};
-use kvsim::experiment::{Budget, Experiment, LaneRequest};
+use kvsim::experiment::{Budget, Experiment, LaneRequest, joined};
 use kvsim::policy::entry::{Make, PolicyEntry};
 use kvsim::policy::lowest_score::{ScoreRule, lowest_score};
 use kvsim::policy::parameter::{RECENT_WINDOW, Value};
 use kvsim::policy::spec::PolicySpec;
 use kvsim::policy::{Admission, Observation};
 use kvsim::replay::NoObserver;
-use kvsim::report::{format, line::Replayed};
+use kvsim::report::format::{self, Look};
+use kvsim::report::replayed::Per;
 
 /// A position is worth the heaviest weight that any row has given it.
 struct Peak;
@@ -54,8 +55,8 @@ pub fn sweep() -> Result<String> {
         ..Experiment::default()
     };
     let finished = experiment.run(&NoObserver, &mut |remark| eprintln!("{remark}"))?;
-    let lines: Vec<_> = finished.iter().flat_map(|finished| Replayed::combined(finished.replayed())).collect();
-    Ok((format::find("table").expect("it is in the table of formats").write)(&lines))
+    let results = joined(&finished, Per::Trace)?;
+    Ok(format::find("table").expect("it is in the table of formats").write(&results, Look::default()).text)
 }
 
 #[cfg_attr(test, allow(dead_code))]

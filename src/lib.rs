@@ -16,6 +16,9 @@
 //!   figures that are read from it.
 //! - [`replay`] is the engine: it owns the kept sets, gathers, checks, and feeds the meters.
 //! - [`report`] turns tallies into tables.
+//! - [`experiment`] describes a whole sweep in plain values, checks it and runs it: the command line is one
+//!   user of it, the program `examples/sweep.rs` another. Without the default feature `cli` the crate is
+//!   the library alone, and its users do not inherit what the command line needs.
 //! - [`vectors`] runs files of recorded decisions, [`inspect`] says what is in a trace, [`analyze`] which
 //!   of its positions matter and how small a cache may be.
 //!
@@ -106,6 +109,7 @@ pub mod position;
 pub mod replay;
 pub mod report;
 pub mod slots;
+pub mod text;
 pub mod trace;
 pub mod vectors;
 pub mod word;

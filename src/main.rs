@@ -3,16 +3,33 @@
 mod cli;
 
 use clap::Parser;
+use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let command = cli::Cli::parse();
+    let command = match cli::Cli::try_parse() {
+        Ok(command) => command,
+        Err(answer) => return print(&answer),
+    };
     match command.run() {
         Ok(code) => code,
-        Err(error) if cli::is_closed_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            cli::to_stderr(&format!("error: {error:#}\n"));
-            cli::exit_code(&error)
-        }
+        Err(error) => fail(&error),
     }
+}
+
+/// Help and version go to standard output, which may refuse them; a usage error to standard error.
+fn print(answer: &clap::Error) -> ExitCode {
+    let printed = answer.print().and_then(|()| std::io::stdout().flush());
+    match printed {
+        Err(error) if !answer.use_stderr() => fail(&anyhow::Error::new(error).context("cannot write standard output")),
+        _ => ExitCode::from(u8::try_from(answer.exit_code()).unwrap_or(2)),
+    }
+}
+
+fn fail(error: &anyhow::Error) -> ExitCode {
+    if cli::is_closed_pipe(error) {
+        return ExitCode::SUCCESS;
+    }
+    cli::to_stderr(&format!("error: {error:#}"));
+    cli::exit_code(error)
 }

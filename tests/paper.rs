@@ -48,7 +48,7 @@ fn tallies(source: &dyn Source, stream: &str, lanes: &[LanePlan]) -> Vec<Tally> 
 }
 
 fn mass(tally: &Tally) -> f64 {
-    tally.real("retained_mass_sum") / tally.count("rows") as f64
+    tally.real("retained_mass_sum") / tally.count("rows_measured") as f64
 }
 
 #[track_caller]

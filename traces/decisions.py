@@ -47,6 +47,6 @@ def check(place: str, positions, steps, seq_len: int | None) -> None:
         raise DecisionsError(f"{place}: 'position' and 'step' are not two lists of whole numbers, equally long")
     if len(set(positions)) != len(positions):
         raise DecisionsError(f"{place}: a position leaves twice")
-    for position, step in zip(positions, steps):
+    for position, step in zip(positions, steps, strict=True):
         if position > step or (seq_len is not None and step >= seq_len):
             raise DecisionsError(f"{place}: position {position} leaves at step {step}, which cannot be")

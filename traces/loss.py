@@ -59,7 +59,9 @@ def measure(model, token_ids: list[int], header: dict, left: list[dict[int, int]
     table = departures(header, left, layers, len(token_ids))
     full, evicted = (states_with(model, token_ids, layers, gone) for gone in ({}, table))
     targets = torch.tensor([*token_ids[1:], 0], device=model.device)
-    rows = [compare(one, other, targets[start:end]) for start, end, one, other in both(model, full, evicted, len(targets))]
+    rows = [
+        compare(one, other, targets[start:end]) for start, end, one, other in both(model, full, evicted, len(targets))
+    ]
     nll_full, nll, kl, agrees = np.concatenate(rows, axis=1)
     nll_full[-1] = nll[-1] = np.nan
     steps = [step for positions in left for step in positions.values()]
@@ -154,7 +156,7 @@ def write_tokens(path: Path, loss: Loss, texts: list[str]) -> None:
         with open(part, "w", encoding="utf-8", newline="") as file:
             lines = csv.writer(file, lineterminator="\n")
             lines.writerow(["row", "token", "nll_full", "nll", "kl", "agrees"])
-            for row, numbers in enumerate(zip(loss.nll_full, loss.nll, loss.kl, loss.agrees)):
+            for row, numbers in enumerate(zip(loss.nll_full, loss.nll, loss.kl, loss.agrees, strict=True)):
                 cells = ["" if np.isnan(number) else repr(float(number)) for number in numbers[:3]]
                 lines.writerow([row, texts[row], *cells, int(numbers[3])])
         part.replace(path)
@@ -173,7 +175,9 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     prompt.add_argument("--text", type=Path, metavar="FILE", help="UTF-8 text to read")
     prompt.add_argument("--chat", type=Path, metavar="FILE", help='JSON: [{"role": "user", "content": "..."}, ...]')
     prompt.add_argument("--trace", type=Path, metavar="FILE", help="a trace of record.py, whose tokens are read")
-    parser.add_argument("--decisions", type=Path, required=True, metavar="FILE", help="what left when (docs/decisions.md)")
+    parser.add_argument(
+        "--decisions", type=Path, required=True, metavar="FILE", help="what left when (docs/decisions.md)"
+    )
     parser.add_argument("--max-length", type=count_of(2), metavar="N", help="read at most N tokens")
     parser.add_argument("-o", "--output", type=Path, metavar="CSV", help="write one line for each token")
     parser.add_argument("--format", choices=("table", "json"), default="table", help="how the figures are printed")

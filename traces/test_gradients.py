@@ -70,7 +70,10 @@ def plain_gradients(model, ids: list[int], labels: torch.Tensor) -> list[np.ndar
 class GradientTest(RecorderTest):
     def record(self, model, ids, **options) -> tuple[dict[str, np.ndarray], dict[str, str]]:
         """Record gradients in f32, and read the file back."""
-        wanted = {"samples": SAMPLES, **{name: options.pop(name) for name in ("seed", "scale", "keep", "fisher", "samples") if name in options}}
+        wanted = {
+            "samples": SAMPLES,
+            **{name: options.pop(name) for name in ("seed", "scale", "keep", "fisher", "samples") if name in options},
+        }
         beside = Beside(gradients=Gradients(**wanted))
         record_qkv(model, ids, self.out, **{"dtype": "f32", "beside": beside, **options})
         return self.read()

@@ -24,7 +24,6 @@ from recorder.errors import RecordError  # noqa: E402
 from recorder.layers import attention_layers  # noqa: E402
 from test_support import (  # noqa: E402
     TOKENS,
-    WINDOW,
     WORDS,
     RecorderTest,
     gemma2,

@@ -95,7 +95,9 @@ def inputs_of(modules):
     seen: list = [None] * len(modules)
 
     def note(place):
-        return lambda _, args, kwargs: seen.__setitem__(place, (args[0] if args else kwargs["hidden_states"])[0].numpy())
+        return lambda _, args, kwargs: seen.__setitem__(
+            place, (args[0] if args else kwargs["hidden_states"])[0].numpy()
+        )
 
     hooks = [module.register_forward_pre_hook(note(i), with_kwargs=True) for i, module in enumerate(modules)]
     yield seen
@@ -139,7 +141,13 @@ class Rows(QkvTest):
             self.assert_close(outputs(tensors, metadata, layer), expected[layer], 1e-5)
 
     def test_values_may_be_narrower_than_keys(self):
-        latent = {"kv_lora_rank": 16, "q_lora_rank": None, "qk_rope_head_dim": 4, "qk_nope_head_dim": 8, "v_head_dim": 6}
+        latent = {
+            "kv_lora_rank": 16,
+            "q_lora_rank": None,
+            "qk_rope_head_dim": 4,
+            "qk_nope_head_dim": 8,
+            "v_head_dim": 6,
+        }
         experts = {"n_routed_experts": 4, "n_group": 1, "topk_group": 1, "first_k_dense_replace": 3}
         model = tiny("deepseek_v3", num_key_value_heads=6, head_dim=4, **latent, **experts)
         tensors, metadata = self.record(model, tokens())
@@ -261,7 +269,9 @@ class File(QkvTest):
         tensors, metadata = self.record(gemma2(), tokens(), beside=ALL)
         self.assertEqual(metadata["softcap"], "2.0")
         self.assertEqual(metadata["output_norm_epsilon"], "1e-06")
-        self.assertEqual([metadata.get(f"sliding_window.{layer}") for layer in range(3)], [str(WINDOW), None, str(WINDOW)])
+        self.assertEqual(
+            [metadata.get(f"sliding_window.{layer}") for layer in range(3)], [str(WINDOW), None, str(WINDOW)]
+        )
         self.assertEqual(tensors["output_norm.1"].dtype, np.float32)
         model = llama()
         model.model.layers[1].self_attn.scaling = 0.5
@@ -335,7 +345,9 @@ class Refusals(QkvTest):
     def test_numbers_that_f16_cannot_hold(self):
         model = llama()
         model.model.layers[1].self_attn.v_proj.weight.data *= 1e6
-        self.refused(model, r"value\.1\.0: [\d.e+]+ is too large for f16: store it with --dtype bf16 or f32", dtype="f16")
+        self.refused(
+            model, r"value\.1\.0: [\d.e+]+ is too large for f16: store it with --dtype bf16 or f32", dtype="f16"
+        )
 
     def test_numbers_that_are_not_finite(self):
         model = llama()

@@ -16,10 +16,13 @@ from unittest.mock import patch
 import numpy as np
 import torch
 import transformers
+from safetensors import safe_open
+from tokenizers import Tokenizer, decoders, pre_tokenizers
+from tokenizers import models as tokenizer_models
 
 sys.path.insert(0, str(Path(__file__).parent))
 import record as command  # noqa: E402
-from recorder import attention, head, interface, layers, models  # noqa: E402
+from recorder import attention, interface, models  # noqa: E402
 from recorder.attention import record_attention  # noqa: E402
 from recorder.errors import RecordError  # noqa: E402
 from recorder.trace_file import TraceFile  # noqa: E402
@@ -101,6 +104,16 @@ class Weights(AttentionTest):
         first, second, *_ = eager_weights(llama(), tokens())
         self.assertGreater(float(np.abs(first[0] - first[1]).max()), 0.05)
         self.assertGreater(float(np.abs(first[0] - second[0]).max()), 0.05)
+
+    def test_chosen_heads_keep_their_numbers(self):
+        model, ids = llama(), tokens()
+        streams, _ = self.record(model, ids, heads=[4, 1])
+        self.assertEqual(list(streams), [f"attention.{layer}.{head}" for layer in range(3) for head in (1, 4)])
+        self.assert_close(squares(streams, 2, [1, 4]), eager_weights(model, ids)[2][[1, 4]])
+        streams, _ = self.record(model, ids, heads=[1], group="kv")
+        self.assert_close(squares(streams, 2, [1]), eager_weights(model, ids)[2][3:].mean(axis=0, keepdims=True))
+        with self.assertRaisesRegex(RecordError, r"no head 6 in layer 0: it has 6 query heads, 0\.\.=5"):
+            self.record(model, ids, heads=[6])
 
     def test_f16_is_the_rounded_f32(self):
         model, ids = llama(), tokens()
@@ -312,6 +325,20 @@ class Refusals(AttentionTest):
         self.refused(model, r"layer 1: weights that are not finite in rows 0\.\.=6")
 
 
+class TokenTexts(unittest.TestCase):
+    def test_a_character_of_several_tokens_comes_with_its_last(self):
+        """One token for each byte."""
+        alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+        words = Tokenizer(tokenizer_models.BPE({byte: i for i, byte in enumerate(alphabet)}, []))
+        words.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        words.decoder = decoders.ByteLevel()
+        tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=words)
+        ids = tokenizer("n\u00e9 \u20ac!")["input_ids"]
+        texts = models.token_texts(tokenizer, ids)
+        self.assertEqual(texts, ["n", "", "\u00e9", " ", "", "", "\u20ac", "!"])
+        self.assertEqual(models.token_texts(tokenizer, ids[:2]), ["n", "\ufffd"])
+
+
 class CommandLine(AttentionTest):
     """The whole way, with a model and a tokenizer that were saved to a folder."""
 
@@ -363,14 +390,48 @@ class CommandLine(AttentionTest):
         )
         self.assertFalse(any(str(self.folder) in value for value in metadata.values()))
 
+    def test_queries_keys_values_and_gradients_are_recorded(self):
+        beside = ("--output-projections", "--residual-norms", "--gradients", 2, "--seed", 7, "--gradient-scale", 2)
+        told = (self.model, "--text", self.file("long.txt", " ".join(WORDS[4:44])), "-o", self.out, "--what", "qkv")
+        code, said = self.run_main(*told, *beside, "--dtype", "bf16", "--layers", "1")
+        self.assertEqual(code, 0, said)
+        with safe_open(self.out, "pt") as file:
+            metadata, gradient = file.metadata(), file.get_tensor("gradient.1.5")
+            self.assertEqual(file.get_tensor("output.1").shape, (48, 48))
+        self.assertEqual((gradient.shape, gradient.dtype), ((2, 41, 8), torch.bfloat16))
+        told = {key: metadata[key] for key in ("kind", "gradient_samples", "gradient_scale", "gradient_labels")}
+        expected = {"kind": "qkv", "gradient_samples": "2", "gradient_scale": "2"}
+        self.assertEqual(told, expected | {"gradient_labels": "sampled, torch.multinomial, seed 7"})
+        self.assertEqual(len(json.loads(metadata["sensitivity.1"])), 6)
+
+    def test_attention_carries_sensitivities_when_asked(self):
+        long = self.file("long.txt", " ".join(WORDS[4:44]))
+        code, said = self.run_main(self.model, "--text", long, "-o", self.out, "--sensitivity", 2)
+        self.assertEqual(code, 0, said)
+        streams, metadata = self.read()
+        self.assertEqual(len(streams), 18)
+        self.assertEqual([len(json.loads(metadata[f"sensitivity.{layer}"])) for layer in range(3)], [6, 6, 6])
+
+    def test_a_model_may_compute_in_bf16(self):
+        told = (self.model, "--text", self.text, "-o", self.out, "--arithmetic", "bf16", "--what", "qkv")
+        code, said = self.run_main(*told)
+        self.assertEqual(code, 0, said)
+        self.assertEqual(self.read()[1]["arithmetic"], "bfloat16")
+
+    def test_the_tokens_are_in_the_file(self):
+        for what in ("attention", "qkv"):
+            code, said = self.run_main(self.model, "--text", self.text, "-o", self.out, "--what", what)
+            self.assertEqual(code, 0, said)
+            _, metadata = self.read()
+            self.assertEqual(json.loads(metadata["token_ids"]), [1, *range(4, 34)])
+            self.assertEqual(json.loads(metadata["tokens"]), ["<bos>", *(f" {word}" for word in WORDS[4:34])])
+
     def test_a_chat_is_recorded_with_its_answer(self):
         code, said = self.run_main(self.model, "--chat", self.chat, "-o", self.out, "--generate", 6, "--seed", 3)
         self.assertEqual(code, 0, said)
         _, metadata = self.read()
         told = {key: metadata[key] for key in ("source", "bos", "seq_len", "prompt_len", "seed")}
-        self.assertEqual(
-            told, {"source": "chat.json", "bos": "added", "seq_len": "11", "prompt_len": "5", "seed": "3"}
-        )
+        self.assertEqual(told, {"source": "chat.json", "bos": "added", "seq_len": "11", "prompt_len": "5", "seed": "3"})
 
     def test_more_tokens_than_the_model_was_made_for_give_a_warning(self):
         long = self.file("long.txt", "w1 " * 200)
@@ -386,6 +447,16 @@ class CommandLine(AttentionTest):
         self.fails(2, "'0' is not a whole number from 1 on", *text, "--max-length", "0")
         self.fails(2, "--seed is for what is drawn", *text, "--seed", "1")
         self.fails(2, "--revision picks a version of a hub model", *text, "--revision", "main")
+        self.fails(2, "--residual-norms goes with queries, keys and values: give --what qkv", *text, "--residual-norms")
+        self.fails(2, "--gradients goes with queries, keys and values", *text, "--gradients", "2")
+        self.fails(2, "--heads chooses heads, but --group layer", *text, "--heads", "1", "--group", "layer")
+        qkv = (*text, "--what", "qkv")
+        self.fails(2, "--group is for attention", *qkv, "--group", "kv")
+        self.fails(2, "leave --sensitivity out", *qkv, "--gradients", "2", "--sensitivity", "2")
+        self.fails(2, "--fisher needs samples", *qkv, "--fisher")
+        self.fails(2, "'12' is not a power of two", *qkv, "--gradients", "2", "--gradient-scale", "12")
+        self.fails(2, "give --gradients S", *qkv, "--gradient-scale", "8")
+        self.fails(2, "concern all heads of a layer", *qkv, "--heads", "1", "--output-projections")
         self.fails(2, "let its name end in .safetensors", self.model, "--text", self.text, "-o", "out.bin")
 
     def test_bad_files_exit_with_1(self):
@@ -401,6 +472,18 @@ class CommandLine(AttentionTest):
         self.fails(1, "no attention in layer 9", *read("--text", self.text), "--layers", "1,9")
         self.fails(1, "none.gguf: no such file", "none.gguf", "--text", self.text, "-o", self.out)
         self.fails(1, "cannot be loaded", self.folder, "--text", self.text, "-o", self.out)
+
+    def test_a_tokenizer_of_another_model_is_told(self):
+        text = self.file("french.txt", "le chat est sur la table w1")
+        with patch.object(models, "load_model", side_effect=AssertionError("too late")):
+            self.fails(1, "6 of 8 tokens are unknown to the tokenizer", self.model, "--text", text, "-o", self.out)
+        model = tiny("llama", vocab_size=20)
+        with patch.object(models, "load_model", return_value=(model, {})):
+            self.fails(1, "token id 33, but the model knows 20 tokens", self.model, "--text", self.text, "-o", self.out)
+
+    def test_a_device_that_is_not_there_is_told_before_anything_is_loaded(self):
+        with patch.object(models, "load_tokenizer", side_effect=AssertionError("too late")):
+            self.fails(1, "--device abacus: ", self.model, "--text", self.text, "-o", self.out, "--device", "abacus")
 
     def test_a_bad_output_path_fails_before_the_model_is_loaded(self):
         with patch.object(models, "load_tokenizer", side_effect=AssertionError("too late")):

@@ -1,5 +1,5 @@
 //! `cargo bench --bench growth`: how time and memory grow with the length of a trace and with the number
-//! of lanes, as two tables.
+//! of lanes, and how the planning of a sweep grows with lanes and layers, as three tables.
 //!
 //! The binary generates the traces into a folder below the target directory; the longest takes
 //! 1.07 GB, and each goes as soon as it has been measured. `KVSIM_BENCH_SHORT=1` leaves out the long
@@ -10,6 +10,7 @@ mod common;
 
 mod by_lanes;
 mod by_length;
+mod planning;
 
 use common::binary::wall_time;
 use common::machine::Machine;
@@ -32,5 +33,7 @@ fn main() {
     by_length::print();
     println!();
     by_lanes::print();
+    println!();
+    planning::print();
     println!("{}", machine.line());
 }

@@ -42,7 +42,7 @@ fn figures(trace: &MemoryTrace, policy: &str) -> String {
     let caches = caches_of(trace.info()).expect("the trace is sound");
     let outcomes = replay(trace, &caches, &[lane(policy, 512)], &on_threads(1), &NoObserver);
     let tally = &outcomes.expect("the lane is possible")[0].tallies[0];
-    let mass = tally.real("retained_mass_sum") / tally.count("rows") as f64;
+    let mass = tally.real("retained_mass_sum") / tally.count("rows_measured") as f64;
     let recall = tally.count("heavy_hits") as f64 / tally.count("heavy_possible") as f64;
     format!("mass {mass:.6} recall {recall:.6}")
 }

@@ -55,7 +55,7 @@ pub(super) struct Locality {
 
 impl Locality {
     pub(super) fn new(info: &TraceInfo) -> Locality {
-        let positions = info.positions;
+        let positions = info.reached();
         Locality {
             kind: info.self_attention,
             rows: 0,

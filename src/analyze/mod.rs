@@ -4,7 +4,7 @@
 //! once, side by side, and hold one number or a few for each position; they know no policies.
 //! [`advice`] replays the trace through a sweep. Nothing here knows how figures are printed.
 //!
-//! `T` is the number of positions of the trace, the same for each of its streams; rows are known by
+//! `T` is the number of positions that the rows of the trace reach, the same for each of its streams; rows are known by
 //! their step. Steps without information count nowhere.
 
 pub mod advice;
@@ -119,11 +119,12 @@ struct Analyses {
 
 impl Analyses {
     fn new(info: &TraceInfo) -> Analyses {
+        let positions = info.reached();
         Analyses {
-            persistence: Persistence::new(info.positions),
-            late: LateAttention::new(info.positions),
+            persistence: Persistence::new(positions),
+            late: LateAttention::new(positions),
             locality: Locality::new(info),
-            power_law: PowerLawFit::new(info.positions),
+            power_law: PowerLawFit::new(positions),
         }
     }
 

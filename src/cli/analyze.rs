@@ -39,9 +39,9 @@ use std::process::ExitCode;
     kvsim analyze control-2048 --no-advice\n  \
     kvsim analyze trace.safetensors --layers 15 --budget 5%,10%,20% --tolerance 0.005 --format json")]
 pub struct AnalyzeArgs {
-    /// A trace file, a built-in name, or - for JSON lines on standard input
-    #[arg(value_name = "TRACE")]
-    trace: OsString,
+    /// A trace file, a folder of them, a built-in name, or - for standard input; several files with --join
+    #[arg(value_name = "TRACE", required = true)]
+    traces: Vec<OsString>,
 
     #[command(flatten, next_help_heading = "What to analyze")]
     streams: StreamArgs,
@@ -105,10 +105,10 @@ enum Format {
 impl AnalyzeArgs {
     pub fn run(&self) -> Result<ExitCode> {
         let outputs: Vec<&Path> = self.output.iter().map(PathBuf::as_path).collect();
-        refuse_overlap(&[&self.trace], &outputs)?;
+        refuse_overlap(&self.traces.iter().map(OsString::as_os_str).collect::<Vec<_>>(), &outputs)?;
         let mut output = Output::open(self.output.as_deref())?;
-        let (read, streams) = (self.read.options(), self.streams.selection()?);
-        let trace = OpenTrace::open(&self.trace, &read, &streams, None, &mut notes::listener(self.quiet))?;
+        let ((trace, read), streams) = (self.read.of_one(&self.traces, self.quiet)?, self.streams.selection()?);
+        let trace = OpenTrace::open(trace, &read, &streams, None, &mut notes::listener(self.quiet))?;
         let info = trace.info();
         let sweep = self.advice.sweep(trace.chosen.positions)?;
         let analysis = self.analyze(&trace, sweep.as_ref())?;

@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use kvsim::error::Error;
 use kvsim::report::block;
+use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -35,7 +36,13 @@ impl BlockArgs {
         }
     }
 
+    /// The document that holds the block.
+    pub fn document(&self) -> Option<&Path> {
+        self.into.as_deref()
+    }
+
     fn write_block(&self, path: &Path, name: &str, table: &str) -> Result<ExitCode> {
+        let _lock = lock_beside(path);
         let document = std::fs::read_to_string(path).with_context(|| format!("cannot read {:?}", path.display()))?;
         let place = path.display().to_string();
         let new = block::replace(&document, name, table).map_err(|problem| Error::data(&place, problem))?;
@@ -50,4 +57,13 @@ impl BlockArgs {
         output.finish()?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Holds off other commands that write a block in the same folder until it is dropped, so that none writes
+/// over what another has just written. A folder that cannot be locked is written to all the same.
+fn lock_beside(path: &Path) -> Option<File> {
+    let path = path.canonicalize().ok()?;
+    let folder = File::open(path.parent()?).ok()?;
+    folder.lock().ok()?;
+    Some(folder)
 }

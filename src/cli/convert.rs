@@ -1,17 +1,17 @@
 //! `kvsim convert`: any trace as a native file.
 
 use super::notes;
-use super::output::Output;
+use super::output::{Output, refuse_overlap, written};
 use super::progress::Progress;
 use super::read_args::ReadArgs;
 use super::words::words;
 use anyhow::Result;
 use clap::Args;
 use kvsim::error::Error;
+use kvsim::trace::TraceInfo;
 use kvsim::trace::options::ReadOptions;
-use kvsim::trace::safetensors::{StoredType, write};
-use kvsim::trace::{TraceInfo, formats};
-use std::ffi::OsString;
+use kvsim::trace::safetensors::{StoredType, write, written_bytes};
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -22,9 +22,9 @@ use std::process::ExitCode;
 #[derive(Args)]
 #[command(after_long_help = "Example:\n  kvsim convert attention.npy --self included -o attention.safetensors")]
 pub struct ConvertArgs {
-    /// A trace file, a built-in name, or - for JSON lines on standard input
-    #[arg(value_name = "TRACE")]
-    trace: OsString,
+    /// A trace file, a folder of them, a built-in name, or - for standard input; several files with --join
+    #[arg(value_name = "TRACE", required = true)]
+    traces: Vec<OsString>,
 
     /// The file to write, which appears whole or not at all
     #[arg(short, long, value_name = "FILE")]
@@ -45,8 +45,10 @@ pub struct ConvertArgs {
 
 impl ConvertArgs {
     pub fn run(&self) -> Result<ExitCode> {
+        let inputs: Vec<&OsStr> = self.traces.iter().map(OsString::as_os_str).collect();
+        refuse_overlap(&inputs, &[&self.output])?;
         let mut output = Output::open(Some(&self.output))?;
-        let source = formats::open(&self.trace, &self.read.options())?;
+        let source = self.read.open(&self.traces, self.quiet)?;
         let info = source.info();
         if info.streams.is_empty() {
             return Err(Error::data(&info.name, "there is no stream to write").into());
@@ -54,12 +56,21 @@ impl ConvertArgs {
         notes::note(self.quiet, &info.name, &info.notes);
         let progress = Progress::new(&[("writing", info.weights())], self.quiet);
         let dtype = self.dtype.unwrap_or_else(|| stored_type(info, &self.read.options()));
-        write(&*source, dtype, &mut output, &|weights| progress.add(0, weights))?;
+        notes::note(self.quiet, &info.name, &size_note(info, dtype));
+        written(write(&*source, dtype, &mut output, &|weights| progress.add(0, weights)))?;
         output.finish()?;
         drop(progress);
         notes::warn(self.quiet, &info.name, &source.warnings());
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// What rows will take that the trace holds no bytes of.
+fn size_note(info: &TraceInfo, dtype: StoredType) -> Vec<String> {
+    let (rows, streams) = (info.rows(), info.streams.len());
+    let mib = written_bytes(info, dtype).div_ceil(1 << 20);
+    let note = || format!("{rows} rows of {streams} query heads are rebuilt and take {mib} MiB in the file");
+    info.rows_are_rebuilt().then(note).into_iter().collect()
 }
 
 /// The narrowest type that holds every weight of the trace as it is read.

@@ -1,6 +1,6 @@
 //! `kvsim generate`: a synthetic trace as a native file.
 
-use super::output::{Output, refuse_overlap};
+use super::output::{Output, refuse_overlap, written};
 use super::progress::Progress;
 use super::words::words;
 use anyhow::Result;
@@ -54,7 +54,7 @@ impl GenerateArgs {
         refuse_overlap(&[self.spec.as_os_str()], &[&self.output])?;
         let mut output = Output::open(Some(&self.output))?;
         let progress = Progress::new(&[("writing", trace.info().weights())], self.quiet);
-        write(&trace, self.dtype, &mut output, &|weights| progress.add(0, weights))?;
+        written(write(&trace, self.dtype, &mut output, &|weights| progress.add(0, weights)))?;
         output.finish()?;
         Ok(ExitCode::SUCCESS)
     }

@@ -2,29 +2,32 @@
 
 use super::output::print;
 use super::progress::Progress;
-use super::read_args::ReadArgs;
+use super::read_args::{ReadArgs, quoted};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use kvsim::inspect::{StreamFigures, inspect_stream};
 use kvsim::report::text_table::TextTable;
-use kvsim::trace::formats;
+use kvsim::text::plain;
 use kvsim::trace::{Source, TraceInfo};
 use kvsim::word::Word;
 use serde_json::json;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+/// Characters of a metadata value that are shown.
+const MOST_SHOWN: usize = 120;
+
 /// Say what is in a trace
 ///
 /// Streams, rows, stored type, metadata; for each stream the row sums, the share of weights that
 /// are zero, and the shares of mass on the first four positions, on the newest 64 and on the token
-/// itself.
+/// itself. The last line is the command that replays the trace as it was understood.
 #[derive(Args)]
 #[command(after_help = "Example:\n  kvsim inspect traces/smollm2-prose-512.safetensors")]
 pub struct InspectArgs {
-    /// A trace file, a built-in name, or - for JSON lines on standard input
-    #[arg(value_name = "TRACE")]
-    trace: OsString,
+    /// A trace file, a folder of them, a built-in name, or - for standard input; several files with --join
+    #[arg(value_name = "TRACE", required = true)]
+    traces: Vec<OsString>,
 
     #[command(flatten)]
     read: ReadArgs,
@@ -48,13 +51,29 @@ enum Format {
 
 impl InspectArgs {
     pub fn run(&self) -> Result<ExitCode> {
-        let source = formats::open(&self.trace, &self.read.options())?;
+        let source = self.read.open(&self.traces, self.quiet)?;
+        let about = source.about()?;
         let figures = self.figures(&*source)?;
-        let text = match self.format {
-            Format::Text => text(source.info(), &figures, &said(&*source, &figures)),
-            Format::Json => json(source.info(), &figures, &said(&*source, &figures)),
-        };
-        print(&text)
+        let (info, mut said) = (source.info(), said(&*source, &figures));
+        said.extend(about.warnings.into_iter().map(|warning| ("warning", warning)));
+        let command = self.replay_command(info, &figures);
+        print(&match self.format {
+            Format::Text => format!("{}\nreplay it with:\n  {command}\n", text(info, &about.lines, &figures, &said)),
+            Format::Json => json(info, &about.lines, &figures, &said, &command),
+        })
+    }
+
+    /// The command that replays the trace as it was understood: what was said of it, and what was found out.
+    fn replay_command(&self, info: &TraceInfo, figures: &[StreamFigures]) -> String {
+        let given = self.read.flags();
+        let is_given = |flag: &String| given.iter().any(|given| given.split(' ').next() == flag.split(' ').next());
+        let found = info.read_as.iter().filter(|flag| !is_given(flag)).cloned();
+        let prompt = info.facts.prompt_len.filter(|len| (1..info.positions).contains(len));
+        let traces = self.traces.iter().map(|trace| quoted(&trace.to_string_lossy()));
+        let words = ["kvsim replay".to_owned()].into_iter().chain(traces).chain(given.iter().cloned()).chain(found);
+        let bad = figures.iter().any(|stream| stream.bad_rows > 0);
+        let further = [bad.then_some("--on-bad-row skip"), prompt.map(|_| "--prompt block")];
+        words.chain(further.into_iter().flatten().map(str::to_owned)).collect::<Vec<_>>().join(" ")
     }
 
     fn figures(&self, source: &dyn Source) -> Result<Vec<StreamFigures>> {
@@ -76,24 +95,33 @@ fn said(source: &dyn Source, figures: &[StreamFigures]) -> Vec<(&'static str, St
     notes.chain(of_trace("remark", source.remarks())).chain(figures.iter().flat_map(of_stream)).collect()
 }
 
-fn text(info: &TraceInfo, figures: &[StreamFigures], said: &[(&str, String)]) -> String {
+fn text(info: &TraceInfo, about: &[String], figures: &[StreamFigures], said: &[(&str, String)]) -> String {
     let mut text = format!(
         "{}: {}, self {}, {} positions, {} stream{}\n",
-        info.name,
+        plain(&info.name),
         info.format,
         info.self_attention.word(),
         info.positions,
         info.streams.len(),
         if info.streams.len() == 1 { "" } else { "s" }
     );
-    text.extend(info.metadata.iter().map(|(key, value)| format!("  {key}: {value}\n")));
+    text.extend(info.metadata.iter().map(|(key, value)| format!("  {}: {}\n", plain(key), shortened(&plain(value)))));
+    text.extend(about.iter().map(|line| format!("{}\n", plain(line))));
     text.push('\n');
     text.push_str(&table(figures).aligned());
     if !said.is_empty() {
         text.push('\n');
     }
-    text.extend(said.iter().map(|(kind, what)| format!("{kind}: {what}\n")));
+    text.extend(said.iter().map(|(kind, what)| format!("{kind}: {}\n", plain(what))));
     text
+}
+
+/// Metadata such as the text of all tokens is cut for people; JSON has it whole.
+fn shortened(value: &str) -> String {
+    match value.char_indices().nth(MOST_SHOWN) {
+        None => value.to_owned(),
+        Some((end, _)) => format!("{}... ({} characters)", &value[..end], value.chars().count()),
+    }
 }
 
 fn table(figures: &[StreamFigures]) -> TextTable {
@@ -123,15 +151,23 @@ fn table(figures: &[StreamFigures]) -> TextTable {
     }
 }
 
-fn json(info: &TraceInfo, figures: &[StreamFigures], said: &[(&str, String)]) -> String {
+fn json(
+    info: &TraceInfo,
+    about: &[String],
+    figures: &[StreamFigures],
+    said: &[(&str, String)],
+    command: &str,
+) -> String {
     let value = json!({
         "trace": info.name,
         "format": info.format,
         "self": info.self_attention.word(),
         "positions": info.positions,
         "metadata": info.metadata,
+        "about": about,
         "streams": figures,
         "said": said.iter().map(|(kind, what)| json!({ "kind": kind, "text": what })).collect::<Vec<_>>(),
+        "replay": command,
     });
     format!("{value:#}\n")
 }

@@ -15,6 +15,7 @@ mod policies;
 mod progress;
 mod read_args;
 mod replay;
+mod report_args;
 mod streams;
 mod table;
 mod timing;
@@ -90,5 +91,8 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
 /// Whether whoever read our output has left, which is no error of ours.
 pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let closed = |cause: &std::io::Error| cause.kind() == std::io::ErrorKind::BrokenPipe;
-    error.chain().any(|cause| cause.downcast_ref::<std::io::Error>().is_some_and(closed))
+    error.chain().any(|cause| match cause.downcast_ref() {
+        Some(Error::Io { error, .. }) => closed(error),
+        _ => cause.downcast_ref().is_some_and(closed),
+    })
 }

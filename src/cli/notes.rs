@@ -1,13 +1,14 @@
 //! What a user should know besides the report: on standard error, unless silence was asked for.
 
 use kvsim::experiment::{Remark, Severity};
+use kvsim::text::plain;
 use std::io::Write;
 
 /// Prints what a user should know.
 pub fn listener(quiet: bool) -> impl FnMut(Remark) {
     move |remark| {
         if !quiet {
-            to_stderr(&format!("{remark}\n"));
+            to_stderr(&remark.to_string());
         }
     }
 }
@@ -22,12 +23,20 @@ pub fn warn(quiet: bool, trace: &str, warnings: &[String]) {
     tell(quiet, Severity::Warning, trace, warnings);
 }
 
+/// Something about the report itself.
+pub fn remark(quiet: bool, text: &str) {
+    if !quiet {
+        to_stderr(&format!("note: {text}"));
+    }
+}
+
 fn tell(quiet: bool, severity: Severity, trace: &str, texts: &[String]) {
     let remark = |text: &String| Remark { severity, trace: trace.to_owned(), text: text.clone() };
     texts.iter().map(remark).for_each(listener(quiet));
 }
 
-/// Writes to standard error; where that fails, there is nobody left to tell.
+/// Writes one line to standard error, fit to print whatever it quotes; where that fails, there is no other
+/// place to report it.
 pub fn to_stderr(text: &str) {
-    let _ = std::io::stderr().write_all(text.as_bytes());
+    let _ = writeln!(std::io::stderr(), "{}", plain(text));
 }

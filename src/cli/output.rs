@@ -3,8 +3,9 @@
 use super::unfinished::Unfinished;
 use anyhow::{Context, Result};
 use kvsim::error::Error;
+use kvsim::trace::safetensors::WriteError;
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -49,11 +50,8 @@ impl Output {
 
     fn open_among(unfinished: Unfinished, path: Option<&Path>) -> Result<Output> {
         let target = match path {
-            // Opened anew, the device would be replaced by a file where it leads to one.
-            Some(path) if path == Path::new("/dev/stdout") || path == Path::new("-") => {
-                Target::Stdout(BufWriter::new(std::io::stdout()))
-            }
             None => Target::Stdout(BufWriter::new(std::io::stdout())),
+            Some(path) if is_stdout(path) => Target::Stdout(BufWriter::new(std::io::stdout())),
             Some(path) => open_file(path, &unfinished).with_context(|| format!("cannot write {:?}", path.display()))?,
         };
         Ok(Output { target, unfinished })
@@ -100,6 +98,17 @@ impl Output {
     }
 }
 
+/// The outcome of writing a trace, an error of the output as such, so that its kind is seen.
+///
+/// # Errors
+/// As the writing of the trace.
+pub fn written(outcome: std::result::Result<(), WriteError>) -> Result<()> {
+    outcome.map_err(|error| match error {
+        WriteError::Source(error) => error.into(),
+        WriteError::Output(error) => error.into(),
+    })
+}
+
 /// Prints a whole text on standard output.
 ///
 /// # Errors
@@ -111,6 +120,12 @@ pub fn print(text: &str) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Whether a name stands for standard output. Opened anew, the device would be replaced by a file where it
+/// leads to one.
+pub fn is_stdout(path: &Path) -> bool {
+    path == Path::new("/dev/stdout") || path == Path::new("-")
+}
+
 /// Refuses outputs that are the same file as an input or as another output.
 ///
 /// # Errors
@@ -120,8 +135,9 @@ pub fn refuse_overlap(inputs: &[&OsStr], outputs: &[&Path]) -> std::result::Resu
         let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
         path.canonicalize().ok().or_else(|| Some(folder.canonicalize().ok()?.join(path.file_name()?)))
     };
-    let mut taken: Vec<PathBuf> = inputs.iter().filter_map(|input| real(Path::new(input))).collect();
-    for output in outputs {
+    let is_file = |path: &&Path| !is_stdout(path);
+    let mut taken: Vec<PathBuf> = inputs.iter().map(Path::new).filter(is_file).filter_map(real).collect();
+    for output in outputs.iter().copied().filter(is_file) {
         let Some(place) = real(output).filter(|place| !place.exists() || place.is_file()) else { continue };
         if taken.contains(&place) {
             let problem = "it is read or written by the same command: choose another name for the output";
@@ -147,25 +163,43 @@ fn cannot_write(path: &Path) -> String {
 }
 
 fn open_file(path: &Path, unfinished: &Unfinished) -> std::io::Result<Target> {
-    // A link keeps pointing where it does: what it points at is replaced.
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let path = behind_links(path)?;
     match std::fs::metadata(&path) {
         Ok(found) if found.is_dir() => Err(std::io::Error::other("it is a directory")),
         Ok(found) if !found.is_file() => {
             let file = BufWriter::new(File::options().write(true).open(&path)?);
             Ok(Target::Direct { file, path })
         }
-        _ => open_beside(path, unfinished),
+        found => open_beside(path, unfinished, found.ok().map(|found| found.permissions())),
     }
 }
 
-fn open_beside(path: PathBuf, unfinished: &Unfinished) -> std::io::Result<Target> {
+/// Links followed at most, as many as Linux follows.
+const MOST_LINKS: usize = 40;
+
+/// The file that a link leads to, which is replaced and the link kept; it need not be there yet.
+fn behind_links(path: &Path) -> std::io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        match std::fs::read_link(&path) {
+            Ok(target) => path = path.parent().unwrap_or(Path::new("")).join(target),
+            Err(_) => return Ok(path),
+        }
+    }
+    Err(std::io::Error::other("it is a link that leads in a circle"))
+}
+
+/// A new file takes the place of the old one with its permissions.
+fn open_beside(path: PathBuf, unfinished: &Unfinished, permissions: Option<Permissions>) -> std::io::Result<Target> {
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
     };
     std::fs::metadata(folder)?;
-    let file = unfinished.create_in(folder)?;
+    let file = unfinished.create_in(folder, permissions.as_ref())?;
+    if let Some(permissions) = permissions {
+        file.as_file().set_permissions(permissions)?;
+    }
     Ok(Target::Whole { file: Box::new(BufWriter::with_capacity(1 << 16, file)), path })
 }
 

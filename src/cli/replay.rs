@@ -8,21 +8,22 @@ use super::output::{Output, refuse_overlap};
 use super::parameters::ParameterArgs;
 use super::progress::Progress;
 use super::read_args::ReadArgs;
+use super::report_args::{self, ReportArgs};
 use super::streams::StreamArgs;
 use super::timing::Timing;
 use super::words::words;
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use kvsim::error::Error;
-use kvsim::experiment::{Budget, BudgetShape, DEFAULT_BUDGET, Experiment, Finished, Job, LaneRequest, Prompt, Work};
+use kvsim::experiment::{
+    Budget, BudgetShape, DEFAULT_BUDGET, Experiment, Finished, Job, LaneRequest, Prompt, Work, joined,
+};
 use kvsim::meter::{self, METERS, MeterPlan, Run};
 use kvsim::policy::spec::PolicySpec;
 use kvsim::replay::{BadRows, DEFAULT_HEAVY_HITTERS, DEFAULT_MAX_MEMORY, Options, ViewKind};
-use kvsim::report::format::{self, FORMATS, OutputFormat};
-use kvsim::report::line::{By, Line, Replayed};
+use kvsim::report::replayed::{By, Per};
 use kvsim::report::steps::StepWriter;
 use std::ffi::{OsStr, OsString};
-use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -56,7 +57,7 @@ fn meters_help() -> String {
     kvsim replay --policy scissorhands,h2o --budget 256,512 --recent-window 16..128x2\n  \
     kvsim replay trace.safetensors --budget 5%,10%,20% --per-stream --format csv -o results.csv")]
 pub struct ReplayArgs {
-    /// Trace files (see README.md for formats), a built-in name, or - for JSON lines on standard
+    /// Trace files (see README.md for formats), folders of them, built-in names, or - for standard
     /// input [default: decode-4096]
     #[arg(value_name = "TRACE")]
     traces: Vec<OsString>,
@@ -134,13 +135,12 @@ pub struct ReplayArgs {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     per_step: Option<PathBuf>,
 
-    /// Output format [default: table on a terminal, csv elsewhere]
-    #[arg(short, long, value_name = "FORMAT", value_parser = FORMATS.iter().map(|format| format.name).collect::<Vec<_>>(), help_heading = "Output")]
-    format: Option<String>,
+    #[command(flatten)]
+    report: ReportArgs,
 
-    /// Write the report to a file, which appears whole or not at all
-    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
-    output: Option<PathBuf>,
+    /// Show the raw sums too, in a table for people; csv and json always have them
+    #[arg(long, help_heading = "Output")]
+    sums: bool,
 
     /// Say on standard error where the time went
     #[arg(long, help_heading = "Output")]
@@ -164,18 +164,19 @@ enum PromptKind {
 impl ReplayArgs {
     pub fn run(&self) -> Result<ExitCode> {
         let experiment = self.experiment()?;
-        let format = self.output_format();
-        let inputs: Vec<&OsStr> = self.traces.iter().map(OsString::as_os_str).collect();
-        let outputs: Vec<&Path> = self.output.iter().chain(&self.per_step).map(PathBuf::as_path).collect();
+        let format = self.report.format(if self.report.on_terminal() { "table" } else { "csv" })?;
+        let inputs: Vec<&OsStr> = self.traces.iter().chain([&self.layer_budget]).map(OsString::as_os_str).collect();
+        let outputs: Vec<&Path> = self.report.file().into_iter().chain(self.per_step.as_deref()).collect();
         refuse_overlap(&inputs, &outputs)?;
-        let mut output = Output::open(self.output.as_deref())?;
+        let mut output = self.report.open()?;
         let steps = self.open_steps(&output)?;
         let jobs = experiment.jobs(&mut notes::listener(self.quiet))?;
         let timing = Timing::start();
         let finished = self.replay(jobs, &timing, steps.as_ref())?;
         let replayed = Instant::now();
-        let lines: Vec<Line<'_>> = finished.iter().flat_map(|finished| self.lines(finished.replayed())).collect();
-        output.write_all((format.write)(&lines).as_bytes())?;
+        let results = joined(&finished, self.per())?;
+        let written = format.write(&results, self.report.look(format, self.sums));
+        report_args::write(&written, &mut output, self.quiet)?;
         if let Some(steps) = steps {
             steps.into_inner().expect("no thread panicked").finish()?.finish()?;
         }
@@ -184,7 +185,7 @@ impl ReplayArgs {
             let jobs = || finished.iter().map(|finished| &finished.job);
             let lanes = jobs().map(|job| job.lanes.len()).max().unwrap_or(0);
             let (rows, weights) = (jobs().map(Job::rows).sum(), jobs().map(|job| job.trace.weights()).sum());
-            notes::to_stderr(&timing.report(rows, weights, lanes, replayed.elapsed()));
+            timing.report(rows, weights, lanes, replayed.elapsed());
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -209,9 +210,10 @@ impl ReplayArgs {
 
     /// The experiment that was described.
     fn experiment(&self) -> Result<Experiment, Error> {
+        let (traces, read) = self.read.of(&self.traces, self.quiet);
         let experiment = Experiment {
-            traces: self.traces.clone(),
-            read: self.read.options(),
+            traces: traces.to_vec(),
+            read,
             streams: self.streams.selection()?,
             lanes: self.lanes()?,
             shape: BudgetShape::parse(&self.layer_budget)?,
@@ -264,12 +266,6 @@ impl ReplayArgs {
         })
     }
 
-    fn output_format(&self) -> &'static OutputFormat {
-        let terminal = self.output.is_none() && std::io::stdout().is_terminal();
-        let name = self.format.as_deref().unwrap_or(if terminal { "table" } else { "csv" });
-        format::find(name).expect("the parser admits known formats only")
-    }
-
     fn open_steps(&self, report: &Output) -> Result<Option<Mutex<StepWriter<Output>>>> {
         let Some(path) = &self.per_step else { return Ok(None) };
         let writer =
@@ -277,11 +273,12 @@ impl ReplayArgs {
         Ok(Some(Mutex::new(writer)))
     }
 
-    fn lines<'a>(&self, replayed: Replayed<'a>) -> Vec<Line<'a>> {
+    fn per(&self) -> Per {
         match self.by {
-            Some(by) => replayed.by(by),
-            None if self.per_stream => replayed.per_stream(),
-            None => replayed.combined(),
+            Some(By::Layer) => Per::Layer,
+            Some(By::Head) => Per::Head,
+            None if self.per_stream => Per::Stream,
+            None => Per::Trace,
         }
     }
 }

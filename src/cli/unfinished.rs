@@ -4,7 +4,7 @@
 //! SIGINT, SIGTERM and SIGHUP remove them and then do what they always do. After SIGKILL one stays behind; the
 //! next command that writes to the same folder removes it: as long as somebody writes a file, it is locked.
 
-use std::fs::{DirEntry, File, TryLockError};
+use std::fs::{DirEntry, File, Permissions, TryLockError};
 use std::io::Result;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,18 +20,19 @@ pub struct Unfinished {
 }
 
 impl Unfinished {
-    /// A new file in a folder, after what is left of killed commands there has gone.
+    /// A new file in a folder, with no more permissions than these, after what is left of killed commands
+    /// there has gone.
     ///
     /// # Errors
     /// When the folder does not let a file be made, or the system hands out no signal handler.
-    pub fn create_in(&self, folder: &Path) -> Result<NamedTempFile> {
+    pub fn create_in(&self, folder: &Path, permissions: Option<&Permissions>) -> Result<NamedTempFile> {
         remove_leftovers(folder);
         let mut builder = Builder::new();
         builder.prefix(PREFIX);
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
-            builder.permissions(std::fs::Permissions::from_mode(0o666));
+            builder.permissions(permissions.cloned().unwrap_or(Permissions::from_mode(0o666)));
         }
         // Held while the file is made: a signal that is being handled waits for it, or lets no more be made.
         let mut paths = lock(&self.paths);
@@ -119,8 +120,8 @@ mod tests {
         std::fs::write(folder.path().join(".kvsim-left"), "half a rep").expect("written");
         std::fs::write(folder.path().join("kvsim-mine"), "whole").expect("written");
         let (mine, others) = (Unfinished::default(), Unfinished::default());
-        let first = mine.create_in(folder.path()).expect("made");
-        let second = others.create_in(folder.path()).expect("made");
+        let first = mine.create_in(folder.path(), None).expect("made");
+        let second = others.create_in(folder.path(), None).expect("made");
         let mut found = names(folder.path());
         found.sort();
         let name = |file: &NamedTempFile| file.path().file_name().expect("a name").to_string_lossy().into_owned();

@@ -3,6 +3,7 @@
 use super::output::Output;
 use anyhow::Result;
 use clap::Args;
+use kvsim::text::plain;
 use kvsim::vectors::run_file;
 use std::io::Write;
 use std::path::PathBuf;
@@ -27,9 +28,10 @@ impl VectorsArgs {
             let report = run_file(path)?;
             failed |= !report.failures.is_empty();
             let passed = report.cases - report.failures.len();
-            writeln!(output, "{}: {}: {passed} of {} cases agree", path.display(), report.policy, report.cases)?;
+            let head = format!("{}: {}: {passed} of {} cases agree", path.display(), report.policy, report.cases);
+            writeln!(output, "{}", plain(&head))?;
             for failure in &report.failures {
-                writeln!(output, "  {failure}")?;
+                writeln!(output, "  {}", plain(&failure.to_string()))?;
             }
         }
         output.finish()?;

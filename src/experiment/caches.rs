@@ -79,20 +79,25 @@ impl Selection {
     /// When the trace has no such layer or head, its streams cannot share caches in this way, what is said
     /// contradicts the trace, or the streams chosen are not equally long.
     pub fn choose(&self, info: &TraceInfo, steps: Option<usize>) -> Result<ChosenCaches> {
+        if info.rows_are_rebuilt() {
+            self.refuse_other_groups(info)?;
+        }
         let facts = self.facts_of(info)?;
-        let all = caches_with(info, &facts)?;
-        check_known("layer", &self.layers, &all, |label| label.layer.to_string())?;
-        let named = |names: &[String], name: String| names.is_empty() || names.contains(&name);
-        let of_layers = all.iter().filter(|cache| named(&self.layers, cache.label.layer.to_string())).cloned();
+        let mut caches = caches_with(info, &facts)?;
+        let labels = || info.streams.iter().map(|stream| &stream.label);
+        check_known("layer", &self.layers, labels(), layer_name)?;
+        caches.retain(|cache| is_named(&self.layers, &cache.label, layer_name));
         let mut sharing =
             Sharing { info, facts: &facts, selection: self, kv_heads: PerLayer::default(), notes: Vec::new() };
-        let mut caches = sharing.share(of_layers.collect())?;
+        let mut caches = sharing.share(caches)?;
         let Sharing { kv_heads, notes, .. } = sharing;
         // A head of a layer that was not chosen is known too, where heads keep their names.
-        let known = if kv_heads.is_empty() { &all } else { &caches };
-        check_known("head", &self.heads, known, |label| label.head.to_string())?;
-        caches.retain(|cache| named(&self.heads, cache.label.head.to_string()));
-        if caches.is_empty() && !all.is_empty() {
+        match kv_heads.is_empty() {
+            true => check_known("head", &self.heads, labels(), head_name)?,
+            false => check_known("head", &self.heads, caches.iter().map(|cache| &cache.label), head_name)?,
+        }
+        caches.retain(|cache| is_named(&self.heads, &cache.label, head_name));
+        if caches.is_empty() && !info.streams.is_empty() {
             return Err(Error::usage("no stream has both a chosen layer and a chosen head"));
         }
         check_lengths(info, &caches, steps)?;
@@ -101,6 +106,25 @@ impl Selection {
         }
         let kv_heads = if kv_heads.is_empty() { "off".to_owned() } else { in_short(kv_heads) };
         Ok(ChosenCaches { positions: positions(info, &caches), caches, kv_heads, facts, notes })
+    }
+
+    /// Of queries and keys a cache is a KV head, whatever is forced: its keys are those that rows are made of.
+    fn refuse_other_groups(&self, info: &TraceInfo) -> Result<()> {
+        let other = |layer: u32| match &self.kv_heads {
+            None => false,
+            Some(KvHeads::Off) => info.facts.kv_heads.of(layer) != info.facts.query_heads.of(layer),
+            Some(KvHeads::Count(counts)) => {
+                counts.of(layer).is_some_and(|count| info.facts.kv_heads.of(layer) != Some(count))
+            }
+        };
+        let flag = match () {
+            () if info.streams.iter().any(|stream| other(stream.label.layer)) => "--kv-heads",
+            () if !self.share_cache.is_empty() => "--share-cache",
+            () => return Ok(()),
+        };
+        let problem =
+            "a cache is a KV head of its queries, keys and values: leave it out, or convert the trace to rows";
+        Err(Error::usage(format!("{flag}: {}: {problem}", info.name)))
     }
 
     /// The facts of a trace with what is said of its caches.
@@ -277,14 +301,35 @@ fn positions(info: &TraceInfo, caches: &[CachePlan]) -> usize {
     if rows == longest { info.positions } else { info.first_position.index() + rows }
 }
 
-fn check_known(what: &str, names: &[String], caches: &[CachePlan], name_of: fn(&StreamLabel) -> String) -> Result<()> {
+fn layer_name(label: &StreamLabel) -> String {
+    label.layer.to_string()
+}
+
+fn head_name(label: &StreamLabel) -> String {
+    label.head.to_string()
+}
+
+/// Whether a label is among the names; without any, all are.
+fn is_named(names: &[String], label: &StreamLabel, name_of: fn(&StreamLabel) -> String) -> bool {
+    names.is_empty() || names.contains(&name_of(label))
+}
+
+fn check_known<'a>(
+    what: &str,
+    names: &[String],
+    labels: impl Iterator<Item = &'a StreamLabel>,
+    name_of: fn(&StreamLabel) -> String,
+) -> Result<()> {
     if names.is_empty() {
         return Ok(());
     }
-    let known: BTreeSet<String> = caches.iter().map(|cache| name_of(&cache.label)).collect();
-    let Some(name) = names.iter().find(|name| !known.contains(*name)) else { return Ok(()) };
-    let mut seen = BTreeSet::new();
-    let in_order = caches.iter().map(|cache| name_of(&cache.label)).filter(|name| seen.insert(name.clone()));
-    let known = in_order.collect::<Vec<_>>().join(", ");
-    Err(Error::usage(format!("--{what}s: no {what} {name:?}; there are {known}")))
+    let mut known = BTreeSet::new();
+    let in_order: Vec<String> = labels.map(name_of).filter(|name| known.insert(name.clone())).collect();
+    match names.iter().find(|name| !known.contains(*name)) {
+        None => Ok(()),
+        Some(name) => {
+            let problem = format!("--{what}s: no {what} {name:?}; there are {}", in_order.join(", "));
+            Err(Error::usage(problem))
+        }
+    }
 }

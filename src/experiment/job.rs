@@ -1,14 +1,16 @@
 //! A trace with its lanes: everything about it is checked here, before any row is read.
 
 use super::Experiment;
+use super::identity::identity;
 use super::lanes::{DEFAULT_BUDGET, Lanes};
 use super::open::OpenTrace;
 use super::remark::{Listener, Severity, tell};
 use super::work::Work;
 use crate::error::{Error, Result};
 use crate::replay::{BadRows, LanePlan, Observer, Options, Outcome, replay};
-use crate::report::line::Replayed;
-use crate::word::Word;
+use crate::report::identity::Identity;
+use crate::report::replayed::{Per, Replayed};
+use crate::report::results::Results;
 use std::ffi::OsStr;
 
 /// A trace, the caches chosen of it, and the lanes that run on them.
@@ -19,8 +21,8 @@ pub struct Job {
     pub lanes: Vec<LanePlan>,
     /// How they run.
     pub options: Options,
-    /// How budgets are dealt out to layers, in words.
-    pub layer_shape: String,
+    /// What is replayed, and how.
+    pub identity: Identity,
     /// Whether a budget was named.
     pub budget_named: bool,
 }
@@ -49,8 +51,8 @@ impl Job {
         let Lanes { possible: lanes, notes, .. } =
             request.checked_lanes(chosen.positions, &chosen.caches, &options.budgets)?;
         tell(listener, Severity::Note, &info.name, notes);
-        let (layer_shape, budget_named) = (shape.name.clone(), !request.budgets.is_empty());
-        let job = Job { trace, lanes, options, layer_shape, budget_named };
+        let (identity, budget_named) = (identity(experiment, &trace, &options), !request.budgets.is_empty());
+        let job = Job { trace, lanes, options, identity, budget_named };
         tell(listener, Severity::Warning, &job.trace.info().name, job.nothing_to_measure());
         Ok(job)
     }
@@ -114,19 +116,26 @@ impl Job {
     }
 }
 
+/// The results of several jobs as one.
+///
+/// # Errors
+/// As [`Finished::results`].
+pub fn joined(finished: &[Finished], per: Per) -> Result<Results> {
+    let mut all = Results::default();
+    for finished in finished {
+        all.join(finished.results(per)?);
+    }
+    Ok(all)
+}
+
 impl Finished {
-    /// What came out, ready to be made into lines of a report.
-    pub fn replayed(&self) -> Replayed<'_> {
-        let (job, info) = (&self.job, self.job.trace.info());
-        Replayed {
-            trace: &info.name,
-            positions: job.trace.chosen.positions,
-            lanes: &job.lanes,
-            heavy_hitters: job.options.heavy_hitters,
-            view: job.options.view.word(),
-            prompt: if job.options.prompt_end > info.first_position { "block" } else { "stream" },
-            layer_shape: &job.layer_shape,
-            outcomes: &self.outcomes,
-        }
+    /// What came out, with what it is about: one line for each lane, and for what else is asked for.
+    ///
+    /// # Errors
+    /// When the trace cannot be read once more, for the hash of its content.
+    pub fn results(&self, per: Per) -> Result<Results> {
+        let content = Some(self.job.trace.source.content_hash()?);
+        let identity = &Identity { content, ..self.job.identity.clone() };
+        Ok(Replayed { identity, lanes: &self.job.lanes, outcomes: &self.outcomes }.per(per))
     }
 }

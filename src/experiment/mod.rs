@@ -9,6 +9,7 @@
 pub mod budget;
 pub mod budget_shape;
 pub mod caches;
+mod identity;
 pub mod job;
 pub mod lanes;
 pub mod list;
@@ -21,7 +22,7 @@ pub mod work;
 pub use budget::Budget;
 pub use budget_shape::BudgetShape;
 pub use caches::{ChosenCaches, KvHeads, Selection};
-pub use job::{Finished, Job};
+pub use job::{Finished, Job, joined};
 pub use lanes::{DEFAULT_BUDGET, LaneRequest, Lanes};
 pub use open::OpenTrace;
 pub use prompt::Prompt;

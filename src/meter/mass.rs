@@ -26,7 +26,7 @@ const FIGURES: &[Figure] = &[
     Figure::new(
         "retained_mass",
         "mass per row",
-        Reading::Ratio("retained_mass_sum", &["rows"]),
+        Reading::Ratio("retained_mass_sum", &["rows_measured"]),
         "mean over rows of the weight on kept positions",
     )
     .higher_is_better(),
@@ -40,14 +40,14 @@ const FIGURES: &[Figure] = &[
     Figure::new(
         "broken_row_rate",
         "share of rows",
-        Reading::Ratio("broken_rows", &["rows"]),
+        Reading::Ratio("broken_rows", &["rows_measured"]),
         "rows that keep less than a tenth of their total",
     )
     .lower_is_better(),
     Figure::new(
         "row_mass",
         "mass per row",
-        Reading::Ratio("row_mass_sum", &["rows"]),
+        Reading::Ratio("row_mass_sum", &["rows_measured"]),
         "mean over rows of the weight on all positions",
     ),
 ];

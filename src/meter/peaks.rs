@@ -16,7 +16,7 @@ const SUMS: &[Sum] = &[Sum::count("peak_misses", "rows", "rows behind peak_miss_
 const FIGURES: &[Figure] = &[Figure::new(
     "peak_miss_rate",
     "share of rows",
-    Reading::Ratio("peak_misses", &["rows"]),
+    Reading::Ratio("peak_misses", &["rows_measured"]),
     "rows in which a position with weight above 0.1 is not kept",
 )
 .lower_is_better()];

@@ -9,7 +9,7 @@ pub(super) const ENTRY: MeterEntry =
 
 const SUMS: &[Sum] = &[
     Sum::count("steps", "steps", "steps measured"),
-    Sum::count("rows", "rows", "rows behind the means: one for each measured step and query head"),
+    Sum::count("rows_measured", "rows", "rows behind the means: one for each measured step and query head"),
     Sum::count("skipped_rows", "steps", "steps without usable attention"),
     Sum::count("prompt_steps", "steps", "steps of a prompt that is cut down at once: observed, not measured"),
 ];

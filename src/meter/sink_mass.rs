@@ -24,7 +24,7 @@ const SUMS: &[Sum] = &[
 const FIGURES: &[Figure] = &[Figure::new(
     "sink_mass",
     "mass per row",
-    Reading::Ratio("sink_mass_sum", &["rows"]),
+    Reading::Ratio("sink_mass_sum", &["rows_measured"]),
     "mean over rows of the weight on kept positions among the first (4)",
 )];
 

@@ -4,11 +4,11 @@ use crate::error::{Error, Result};
 use crate::position::Position;
 
 /// A row may sum to this much: its weights still add up in fixed point, over as many rows as there can be.
-const MOST: f64 = (1 << 20) as f64;
+const MOST: f64 = 1e6;
 
 /// Rows that are not zero must on average sum to this much: what fixed point cuts off the weights then stays
 /// below what sums in f64 tell apart.
-const LEAST: f64 = 1.0 / MOST;
+const LEAST: f64 = 1e-6;
 
 /// The sums of the rows seen so far.
 #[derive(Default)]
@@ -38,9 +38,9 @@ impl Scale {
         };
         let mean = self.total / self.rows.max(1) as f64;
         match self.too_large {
-            Some((step, total)) => refusal(place(step), format!("the row sums to {total:e}")),
+            Some((step, total)) => refusal(place(step), format!("the row sums to {total:.2e}")),
             None if self.rows > 0 && mean < LEAST => {
-                refusal(cache.to_owned(), format!("rows sum to {mean:e} on average"))
+                refusal(cache.to_owned(), format!("rows sum to {mean:.2e} on average"))
             }
             None => Ok(()),
         }
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn attention_and_rows_of_nothing_are_on_the_scale() {
-        for totals in [&[][..], &[0.0, 0.0], &[1.0, 0.0, 1e-12], &[1e6, 2e-6], &[5e-6]] {
+        for totals in [&[][..], &[0.0, 0.0], &[1.0, 0.0, 1e-12], &[1e6, 1e-9], &[5e-6]] {
             assert!(checked(totals).is_ok(), "{totals:?}");
         }
     }
@@ -67,9 +67,9 @@ mod tests {
     #[test]
     fn what_is_too_large_or_too_small_is_refused_with_a_remedy() {
         let problem = checked(&[1.0, 2e19]).expect_err("too large").to_string();
-        assert!(problem.starts_with("row 1: the row sums to 2e19: optimal plans"), "{problem}");
+        assert!(problem.starts_with("row 1: the row sums to 2.00e19: optimal plans"), "{problem}");
         let problem = checked(&[1e-20, 3e-20]).expect_err("too small").to_string();
-        assert!(problem.starts_with("stream 0.0: rows sum to 2e-20 on average"), "{problem}");
+        assert!(problem.starts_with("stream 0.0: rows sum to 2.00e-20 on average"), "{problem}");
         assert!(problem.ends_with("(--normalize rows)"), "{problem}");
     }
 }

@@ -1,11 +1,15 @@
 //! Blocks of generated text inside a document, between `<!-- kvsim:begin NAME -->` and
 //! `<!-- kvsim:end NAME -->`.
 
-/// Replaces the content of a block and returns the new document.
+use crate::text;
+
+/// Replaces the content of a block and returns the new document. No comment begins in the content, so
+/// that it cannot hold a mark.
 ///
 /// # Errors
 /// When the block's marks are not there once each, in order.
 pub fn replace(document: &str, name: &str, content: &str) -> Result<String, String> {
+    let content = text::without_comments(content);
     let (start, end) = find(document, name)?;
     Ok(format!("{}\n{}\n{}", &document[..start], content.trim_end(), &document[end..]))
 }
@@ -42,6 +46,13 @@ mod tests {
         let new = replace(DOCUMENT, "x", "new\n").expect("found");
         assert_eq!(new, DOCUMENT.replace("old", "new"));
         assert_eq!(replace(&new, "x", "new").expect("found"), new, "replacing twice changes nothing");
+    }
+
+    #[test]
+    fn content_cannot_end_its_block() {
+        let new = replace(DOCUMENT, "x", "a <!-- kvsim:end x --> b").expect("found");
+        assert_eq!(new, DOCUMENT.replace("old", "a &lt;!-- kvsim:end x --> b"));
+        assert!(replace(&new, "x", "new").is_ok());
     }
 
     #[test]

@@ -1,98 +1,147 @@
-//! The table of output formats: each turns report lines into bytes and touches no files.
+//! The table of output formats: each turns results, or a table made of them, into text and touches no
+//! files.
 
-use super::cell::Cell;
-use super::column::{Column, Role, columns};
-use super::line::Line;
+use super::people::for_people;
+use super::results::Results;
 use super::text_table::TextTable;
+use crate::text;
 use serde_json::{Map, Value};
+use std::path::Path;
 
 /// An output format.
 pub struct OutputFormat {
     /// Name on the command line.
     pub name: &'static str,
+    /// Other names for it.
+    pub aliases: &'static [&'static str],
+    /// The ending of file names that mean it.
+    pub ending: &'static str,
     /// One line for help.
     pub summary: &'static str,
-    /// Turns lines into text.
-    pub write: fn(&[Line<'_>]) -> String,
+    /// How it is written.
+    pub writer: Writer,
+}
+
+/// How a format is written.
+#[derive(Clone, Copy)]
+pub enum Writer {
+    /// For people: from a table of words.
+    People(fn(&TextTable) -> String),
+    /// For programs: every column, exact numbers.
+    Programs(fn(&Results) -> String),
 }
 
 /// Every output format. A new one is a function and a line here.
 pub const FORMATS: &[OutputFormat] = &[
-    OutputFormat { name: "table", summary: "aligned columns for people, six decimals", write: table },
-    OutputFormat { name: "csv", summary: "every column, exact numbers", write: csv },
-    OutputFormat { name: "json", summary: "one array of objects, exact numbers", write: json },
-    OutputFormat { name: "jsonl", summary: "one object a line, exact numbers", write: jsonl },
-    OutputFormat { name: "markdown", summary: "the table as markdown", write: markdown },
+    OutputFormat {
+        name: "table",
+        aliases: &["text"],
+        ending: "txt",
+        summary: "aligned columns for people",
+        writer: Writer::People(TextTable::aligned),
+    },
+    OutputFormat {
+        name: "csv",
+        aliases: &[],
+        ending: "csv",
+        summary: "every column, exact numbers",
+        writer: Writer::Programs(csv),
+    },
+    OutputFormat {
+        name: "json",
+        aliases: &[],
+        ending: "json",
+        summary: "one array of objects, exact numbers",
+        writer: Writer::Programs(json),
+    },
+    OutputFormat {
+        name: "jsonl",
+        aliases: &[],
+        ending: "jsonl",
+        summary: "one object a line, exact numbers",
+        writer: Writer::Programs(jsonl),
+    },
+    OutputFormat {
+        name: "markdown",
+        aliases: &[],
+        ending: "md",
+        summary: "the table as markdown",
+        writer: Writer::People(TextTable::markdown),
+    },
 ];
 
 /// The format with this name.
 pub fn find(name: &str) -> Option<&'static OutputFormat> {
-    FORMATS.iter().find(|format| format.name == name)
+    FORMATS.iter().find(|format| format.name == name || format.aliases.contains(&name))
 }
 
-fn table(lines: &[Line<'_>]) -> String {
-    for_people(lines).aligned()
+/// The format that a file's name ends in.
+pub fn by_ending(path: &Path) -> Option<&'static OutputFormat> {
+    let ending = path.extension()?.to_str()?.to_ascii_lowercase();
+    FORMATS.iter().find(|format| format.ending == ending)
 }
 
-fn markdown(lines: &[Line<'_>]) -> String {
-    for_people(lines).markdown()
+/// What is shown to people.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Look {
+    /// Whether the raw sums are shown.
+    pub sums: bool,
+    /// Most letters in a line of an aligned table.
+    pub width: Option<usize>,
 }
 
-/// The keys that say something here, and the figures of merit.
-fn for_people(lines: &[Line<'_>]) -> TextTable {
-    let mut shown: Vec<(Column, Vec<Cell>)> =
-        columns().into_iter().map(|column| (column, lines.iter().map(|line| column.cell(line)).collect())).collect();
-    shown.retain(|(column, cells)| is_for_people(column, cells));
-    TextTable {
-        header: shown.iter().map(|(column, _)| column.name.to_owned()).collect(),
-        right: shown.iter().map(|(_, cells)| cells.iter().any(Cell::is_number)).collect(),
-        rows: (0..lines.len())
-            .map(|row| shown.iter().map(|(column, cells)| shorten(column, &cells[row])).collect())
-            .collect(),
+/// A written report.
+#[derive(Debug)]
+pub struct Written {
+    /// The report.
+    pub text: String,
+    /// Columns that were left out to fit the width.
+    pub left_out: Vec<String>,
+}
+
+impl OutputFormat {
+    /// Writes results.
+    pub fn write(&self, results: &Results, look: Look) -> Written {
+        match self.writer {
+            Writer::Programs(write) => Written { text: write(results), left_out: Vec::new() },
+            Writer::People(write) => {
+                let (mut table, spare) = for_people(results, look.sums);
+                let left_out = look.width.map_or(Vec::new(), |width| table.fit(width, &spare));
+                Written { text: write(&table), left_out }
+            }
+        }
     }
 }
 
-/// Keys as they are, figures with six decimals.
-fn shorten(column: &Column, cell: &Cell) -> String {
-    if column.role == Role::Key { cell.exact() } else { cell.rounded() }
-}
-
-fn is_for_people(column: &Column, cells: &[Cell]) -> bool {
-    let varies = cells.windows(2).any(|pair| pair[0] != pair[1]);
-    match column.role {
-        Role::Key if ["policy", "budget"].contains(&column.name) => true,
-        Role::Key => varies,
-        Role::Figure(_) => column.name != "min_step_mass" && cells.iter().any(|cell| *cell != Cell::Blank),
-        Role::Plain => column.name == "mean_kept",
-        Role::Raw => false,
-    }
-}
-
-fn csv(lines: &[Line<'_>]) -> String {
-    let columns = columns();
+fn csv(results: &Results) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    let names = columns.iter().map(|column| column.name);
     let in_memory = "writing to memory cannot fail";
+    let names = results.columns().iter().map(|column| text::csv(&column.name).into_owned());
     writer.write_record(names).expect(in_memory);
-    for line in lines {
-        writer.write_record(columns.iter().map(|column| column.cell(line).exact())).expect(in_memory);
+    for line in results.lines() {
+        writer.write_record(line.iter().map(csv_cell)).expect(in_memory);
     }
     String::from_utf8(writer.into_inner().expect(in_memory)).expect("cells are text")
 }
 
-fn json(lines: &[Line<'_>]) -> String {
-    let objects: Vec<Value> = objects(lines).collect();
+/// Words are guarded; a number below zero is no formula.
+fn csv_cell(cell: &super::cell::Cell) -> String {
+    if cell.is_number() { cell.exact() } else { text::csv(&cell.exact()).into_owned() }
+}
+
+fn json(results: &Results) -> String {
+    let objects: Vec<Value> = objects(results).collect();
     format!("{}\n", serde_json::to_string_pretty(&objects).expect("cells have no maps with other keys than text"))
 }
 
-fn jsonl(lines: &[Line<'_>]) -> String {
-    objects(lines).map(|object| format!("{object}\n")).collect()
+fn jsonl(results: &Results) -> String {
+    objects(results).map(|object| format!("{object}\n")).collect()
 }
 
-fn objects(lines: &[Line<'_>]) -> impl Iterator<Item = Value> {
-    let columns = columns();
-    lines.iter().map(move |line| {
-        let fields = columns.iter().map(|column| (column.name.to_owned(), column.cell(line).json()));
+fn objects(results: &Results) -> impl Iterator<Item = Value> {
+    results.lines().iter().map(|line| {
+        let fields =
+            results.columns().iter().zip(line).map(|(column, cell)| (column.name.clone().into_owned(), cell.json()));
         Value::Object(fields.collect::<Map<_, _>>())
     })
 }

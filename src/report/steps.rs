@@ -6,7 +6,8 @@
 use crate::meter::{MeterPlan, Number, Run, Tally};
 use crate::policy::parameter::PARAMETERS;
 use crate::replay::{CachePlan, LanePlan, StepRecord};
-use std::io::Write;
+use crate::text;
+use std::io::{self, Write};
 
 /// Writes step records as CSV.
 pub struct StepWriter<W: Write> {
@@ -20,13 +21,13 @@ impl<W: Write> StepWriter<W> {
     ///
     /// # Errors
     /// When the output refuses.
-    pub fn new(output: W, meters: &[MeterPlan]) -> csv::Result<StepWriter<W>> {
+    pub fn new(output: W, meters: &[MeterPlan]) -> io::Result<StepWriter<W>> {
         let mut writer = csv::Writer::from_writer(output);
         let parameters = PARAMETERS.iter().map(|parameter| parameter.column);
         let keys = ["trace", "layer", "head", "policy", "budget"];
         let counted: Vec<&str> = meters.iter().filter(|plan| is_written(plan)).flat_map(names).collect();
         let figures = ["step", "kept"].into_iter().chain(counted.iter().copied()).chain(["victims"]);
-        writer.write_record(keys.into_iter().chain(parameters).chain(figures))?;
+        writer.write_record(keys.into_iter().chain(parameters).chain(figures)).map_err(as_io)?;
         Ok(StepWriter { writer, counted })
     }
 
@@ -40,12 +41,12 @@ impl<W: Write> StepWriter<W> {
         cache: &CachePlan,
         lanes: &[LanePlan],
         records: &[Vec<StepRecord>],
-    ) -> csv::Result<()> {
+    ) -> io::Result<()> {
         let steps = records.iter().map(Vec::len).max().unwrap_or(0);
         for step in 0..steps {
             for (lane, records) in lanes.iter().zip(records) {
                 if let Some(record) = records.get(step) {
-                    self.write_one(trace, cache, lane, record)?;
+                    self.write_one(trace, cache, lane, record).map_err(as_io)?;
                 }
             }
         }
@@ -55,12 +56,17 @@ impl<W: Write> StepWriter<W> {
     fn write_one(&mut self, trace: &str, cache: &CachePlan, lane: &LanePlan, record: &StepRecord) -> csv::Result<()> {
         let label = &cache.label;
         let budget = lane.budget.map_or(String::new(), |budget| budget.to_string());
-        let keys =
-            [trace.to_owned(), label.layer.to_string(), label.head.to_string(), lane.entry.name.to_owned(), budget];
+        let keys = [
+            text::csv(trace).into_owned(),
+            label.layer.to_string(),
+            text::csv(&label.head.to_string()).into_owned(),
+            lane.entry.name.to_owned(),
+            budget,
+        ];
         let value = |parameter: &&_| lane.values.get(parameter).map_or(String::new(), |value| value.to_string());
         let parameters = PARAMETERS.iter().map(value);
         let counted =
-            self.counted.iter().map(|name| record.measured.as_ref().map_or(String::new(), |step| text(step, name)));
+            self.counted.iter().map(|name| record.measured.as_ref().map_or(String::new(), |step| spelled(step, name)));
         let victims: Vec<String> = record.victims.iter().map(ToString::to_string).collect();
         let figures = [record.step.to_string(), record.kept.to_string()];
         let figures = figures.into_iter().chain(counted).chain([victims.join(" ")]);
@@ -71,8 +77,16 @@ impl<W: Write> StepWriter<W> {
     ///
     /// # Errors
     /// When the output refuses.
-    pub fn finish(self) -> std::io::Result<W> {
-        self.writer.into_inner().map_err(|error| std::io::Error::other(error.to_string()))
+    pub fn finish(self) -> io::Result<W> {
+        self.writer.into_inner().map_err(|error| io::Error::new(error.error().kind(), error.to_string()))
+    }
+}
+
+/// The error of the output behind an error of its writer: cells are text, nothing else can fail.
+fn as_io(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
     }
 }
 
@@ -91,7 +105,7 @@ fn names(plan: &MeterPlan) -> Vec<&'static str> {
 }
 
 /// A figure or a sum of one step; blank where nothing was counted.
-fn text(step: &Tally, name: &str) -> String {
+fn spelled(step: &Tally, name: &str) -> String {
     match step.number(name) {
         Some(Number::Count(count)) => count.to_string(),
         Some(Number::Real(real)) => real.to_string(),

@@ -1,8 +1,8 @@
 //! JSON lines: one object per row, for hand-written traces and pipes.
 //!
 //! A first pass checks every line and notes where each row stands, so that streams which interleave
-//! can be opened side by side; the rows are parsed again as they are replayed. Standard input is
-//! kept in a temporary file for the second pass.
+//! can be opened side by side; the rows are parsed again as they are replayed. What can be read once
+//! only is kept in a temporary file for the second pass.
 
 mod line;
 mod weights;
@@ -19,9 +19,11 @@ use line::{HeaderLine, Line, RowLine};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// What some editors put before UTF-8 text.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// No line may be longer: a file without line ends must not fill the memory.
 const MAX_LINE: u64 = 1 << 28;
 
@@ -29,31 +31,31 @@ const MAX_LINE: u64 = 1 << 28;
 ///
 /// # Errors
 /// When the file cannot be read or a line is not a sound row.
-pub fn open(path: &Path, _options: &ReadOptions) -> Result<Box<dyn Source>> {
+pub fn open(path: &Path, options: &ReadOptions) -> Result<Box<dyn Source>> {
     let file = SharedFile::open(path)?;
-    let scan = Scan::new(path.display().to_string()).run(BufReader::new(file.reader(0)), path)?;
+    let scan = Scan::new(path.display().to_string(), options).run(BufReader::new(file.reader(0)))?;
     Ok(Box::new(scan.into_trace(Storage::File(file))?))
 }
 
-/// Reads JSON lines from standard input to its end.
+/// Reads JSON lines to their end from what can be read once only, such as a pipe; they are kept in a temporary file
+/// for the second pass.
 ///
 /// # Errors
-/// When a line is not a sound row, or the temporary copy cannot be written.
-pub fn read_stdin() -> Result<Box<dyn Source>> {
-    let path = Path::new("standard input");
+/// When a line is not a sound row, or the temporary file cannot be written.
+pub(super) fn open_stream(name: &str, bytes: &mut dyn Read, options: &ReadOptions) -> Result<Box<dyn Source>> {
     let copy = new_copy()?;
-    let tee = Tee { from: std::io::stdin().lock(), to: &copy };
-    let scan = Scan::new("-".to_owned()).run(BufReader::new(tee), path)?;
+    let tee = Tee { from: bytes, to: &copy };
+    let scan = Scan::new(name.to_owned(), options).run(BufReader::new(tee))?;
     Ok(Box::new(scan.into_trace(Storage::File(copy.into()))?))
 }
 
 /// Hands on what it reads and keeps a copy.
-struct Tee<'a, R> {
-    from: R,
+struct Tee<'a> {
+    from: &'a mut dyn Read,
     to: &'a File,
 }
 
-impl<R: Read> Read for Tee<'_, R> {
+impl Read for Tee<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let read = self.from.read(buffer)?;
         self.to.write_all(&buffer[..read]).map_err(|error| copy_failed(&error))?;
@@ -99,7 +101,7 @@ impl Source for JsonLinesTrace {
 
     fn place(&self, stream: usize, step: Position) -> String {
         let label = &self.info.streams[stream].label;
-        let row = (step.0 - self.info.self_attention.first_step().0) as usize;
+        let row = (step.0 - self.info.first_position.0) as usize;
         let number = self.streams[stream][row].number;
         format!("{}:{number}: layer {} head {}: row {step}", self.info.name, label.layer, label.head)
     }
@@ -157,15 +159,19 @@ struct Scan {
     name: String,
     header: Option<HeaderLine>,
     self_attention: Option<SelfAttention>,
+    /// The step of every stream's first row, where it is said.
+    first_position: Option<usize>,
     streams: BTreeMap<StreamLabel, Vec<LinePlace>>,
 }
 
 impl Scan {
-    fn new(name: String) -> Scan {
-        Scan { name, header: None, self_attention: None, streams: BTreeMap::new() }
+    fn new(name: String, options: &ReadOptions) -> Scan {
+        let first_position = options.first_position;
+        Scan { name, header: None, self_attention: None, first_position, streams: BTreeMap::new() }
     }
 
-    fn run(mut self, mut reader: impl BufRead, path: &Path) -> Result<Scan> {
+    fn run(mut self, mut reader: impl BufRead) -> Result<Scan> {
+        let path = PathBuf::from(&self.name);
         let mut place = LinePlace { number: 0, start: 0, len: 0 };
         let mut text = Vec::new();
         loop {
@@ -173,9 +179,14 @@ impl Scan {
             place.start += place.len as u64;
             place.number += 1;
             place.len =
-                (&mut reader).take(MAX_LINE).read_until(b'\n', &mut text).map_err(|error| Error::io(path, error))?;
+                (&mut reader).take(MAX_LINE).read_until(b'\n', &mut text).map_err(|error| Error::io(&path, error))?;
             if place.len == 0 {
                 break;
+            }
+            if place.number == 1 && text.starts_with(BYTE_ORDER_MARK) {
+                text.drain(..BYTE_ORDER_MARK.len());
+                place.start += BYTE_ORDER_MARK.len() as u64;
+                place.len -= BYTE_ORDER_MARK.len();
             }
             self.line(&text, place)
                 .map_err(|problem| Error::data(format!("{}:{}", self.name, place.number), problem))?;
@@ -193,8 +204,9 @@ impl Scan {
         match Line::parse(text)? {
             Line::Header(header) if self.header.is_none() && self.streams.is_empty() => {
                 self.self_attention = header.self_attention;
+                self.first_position = self.first_position.or(header.first_position);
                 self.header = Some(header);
-                Ok(())
+                self.first_position.map_or(Ok(()), check_positions)
             }
             Line::Header(_) => Err("a header line must be the first line".to_owned()),
             Line::Row(row) => self.row(&row, place),
@@ -204,14 +216,18 @@ impl Scan {
     fn row(&mut self, row: &RowLine, place: LinePlace) -> Result<(), String> {
         let kind = *self.self_attention.get_or_insert_with(|| row.guess_self_attention());
         let lines = self.streams.entry(row.label()).or_default();
-        let expected = kind.first_step().0 as usize + lines.len();
+        let first = kind.first_step().index().max(self.first_position.unwrap_or(0));
+        let expected = first + lines.len();
         if row.step as usize != expected {
+            let (step, label, word) = (row.step, row.label(), kind.word());
+            let from = match self.first_position {
+                Some(_) => format!("from {first}, as first_position says"),
+                None => {
+                    format!("from {first} where self is {word} (rows that begin later need --first-position {step})")
+                }
+            };
             return Err(format!(
-                "step is {}, stream {} expects {expected}: the steps of a stream are consecutive, from {} where self is {}",
-                row.step,
-                row.label(),
-                kind.first_step(),
-                kind.word()
+                "step is {step}, stream {label} expects {expected}: the steps of a stream are consecutive, {from}"
             ));
         }
         check_positions(expected)?;
@@ -228,22 +244,29 @@ impl Scan {
         let self_attention = self.self_attention.unwrap_or(SelfAttention::Excluded);
         let rows = self.streams.values().map(Vec::len).max().unwrap_or(0);
         let header = self.header.unwrap_or_default();
+        let first = self_attention.first_step().index().max(self.first_position.unwrap_or(0));
+        let found = if rows == 0 { 0 } else { first + rows };
         let describe = |(label, lines): (&StreamLabel, &Vec<LinePlace>)| StreamInfo {
             label: label.clone(),
             rows: lines.len(),
             dtype: "json",
         };
-        let (found, said) = (self_attention.positions_of(rows), header.seq_len);
+        let said = header.seq_len;
         let mut info = TraceInfo {
             name: self.name,
             format: "jsonl",
             self_attention,
-            first_position: self_attention.first_step(),
+            first_position: Position(first as u32),
             positions: said.unwrap_or(found),
             streams: self.streams.iter().map(describe).collect(),
             metadata: Metadata::new(),
             facts: ModelFacts::default(),
-            notes: said.filter(|said| *said > found).map(|said| longer_than_found(said, found)).into_iter().collect(),
+            notes: said
+                .filter(|said| found > 0 && *said > found)
+                .map(|said| longer_than_found(said, found))
+                .into_iter()
+                .collect(),
+            read_as: Vec::new(),
         };
         info.set_metadata(header.metadata)?;
         Ok(JsonLinesTrace { info, storage, streams: self.streams.into_values().map(Arc::from).collect() })

@@ -29,6 +29,7 @@ impl MemoryTrace {
             metadata: Metadata::new(),
             facts: ModelFacts::default(),
             notes: Vec::new(),
+            read_as: Vec::new(),
         };
         MemoryTrace { info, streams: Vec::new() }
     }

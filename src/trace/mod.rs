@@ -4,9 +4,13 @@
 //! stream, in step order, into a [`RowBlock`] that is reused. Each file format is one file here and
 //! one line in [`formats::FORMATS`].
 
+pub mod axes;
+mod content;
 mod facts;
 pub mod formats;
 mod hash;
+mod join;
+mod joined;
 pub mod jsonl;
 mod label;
 mod limits;
@@ -17,6 +21,7 @@ mod npz;
 mod opened;
 pub mod options;
 mod pickle;
+mod qkv;
 mod refusal;
 pub mod rng;
 mod row_block;
@@ -25,8 +30,10 @@ pub mod spec;
 mod spread;
 mod square;
 mod storage;
+mod stream_input;
 pub mod synthetic;
 mod watch;
+mod zstd;
 
 pub use facts::{Metadata, ModelFacts};
 pub use label::{Head, StreamLabel};
@@ -112,12 +119,19 @@ pub struct TraceInfo {
     pub facts: ModelFacts,
     /// What a user should know of how the file was understood, one line each, without its name.
     pub notes: Vec<String>,
+    /// Flags that say aloud how the file was understood where it left that open, such as `--self excluded`.
+    pub read_as: Vec<String>,
 }
 
 impl TraceInfo {
     /// Number of rows of all streams.
     pub fn rows(&self) -> u64 {
         self.streams.iter().map(|stream| stream.rows as u64).sum()
+    }
+
+    /// Whether rows are not read but made, from queries and keys.
+    pub fn rows_are_rebuilt(&self) -> bool {
+        qkv::FORMATS.contains(&self.format)
     }
 
     /// Number of weights of all rows.
@@ -129,6 +143,13 @@ impl TraceInfo {
     pub fn weights_of(&self, rows: usize) -> u64 {
         let (rows, first) = (rows as u64, self.self_attention.row_len(self.first_position) as u64);
         rows * first + rows * rows.saturating_sub(1) / 2
+    }
+
+    /// Number of positions that rows reach: fewer than [`TraceInfo::positions`] where a file declares more than
+    /// it holds.
+    pub fn reached(&self) -> usize {
+        let longest = self.streams.iter().map(|stream| stream.rows).max().unwrap_or(0);
+        self.positions.min(self.first_position.index() + longest)
     }
 
     /// Puts metadata in place of what was there, and reads the facts in it.
@@ -205,12 +226,40 @@ pub trait Source: Send + Sync {
         Vec::new()
     }
 
+    /// What is said of the trace beyond its metadata and figures of its rows; looks at everything in the file that
+    /// rows do not show.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or holds what it must not.
+    fn about(&self) -> Result<About> {
+        Ok(About::default())
+    }
+
+    /// Some rows of a stream, spread over it, where making all of them takes long; `None` where reading them all is
+    /// the way to know them.
+    ///
+    /// # Errors
+    /// As [`Source::open`].
+    fn sample(&self, stream: usize) -> Result<Option<Box<dyn RowReader>>> {
+        let _ = stream;
+        Ok(None)
+    }
+
     /// Where a row stands, for messages: file, and line or stream and row.
     fn place(&self, stream: usize, step: Position) -> String {
         let info = self.info();
         let label = &info.streams[stream].label;
         format!("{}: layer {} head {}: row {step}", info.name, label.layer, label.head)
     }
+}
+
+/// What a source says of itself.
+#[derive(Clone, Debug, Default)]
+pub struct About {
+    /// One line each.
+    pub lines: Vec<String>,
+    /// What is doubtful, one line each.
+    pub warnings: Vec<String>,
 }
 
 /// The rows of one stream, in step order.

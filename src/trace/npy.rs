@@ -10,7 +10,6 @@ use super::storage::{SharedFile, Storage};
 use crate::error::{Error, Result};
 use header::Header;
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
 use std::io::BufReader;
 use std::path::Path;
 use std::sync::Arc;
@@ -18,16 +17,23 @@ use std::sync::Arc;
 /// Opens an npy file.
 ///
 /// # Errors
-/// When it is no sound array of floats, or no attention.
+/// When it is not a sound array of floats, or not attention.
 pub fn open(path: &Path, options: &ReadOptions) -> Result<Box<dyn Source>> {
+    open_square(dump(path)?, options)
+}
+
+/// The array of an npy file.
+///
+/// # Errors
+/// When it is not a sound array of floats.
+pub(super) fn dump(path: &Path) -> Result<Dump> {
     let file = path.display().to_string();
     let array = describe(path).map_err(|error| match error {
         Problem::Io(error) => error,
         Problem::Data(problem) => Error::data(&file, problem),
     })?;
-    let content = Storage::clone(&array.storage);
-    let dump = Dump { file, format: "npy", content, arrays: vec![array], metadata: BTreeMap::new(), notes: Vec::new() };
-    open_square(dump, options)
+    let content = vec![Storage::clone(&array.storage)];
+    Ok(Dump { file, format: "npy", content, arrays: vec![array], ..Dump::default() })
 }
 
 /// What can go wrong before the place is named.
@@ -48,12 +54,12 @@ fn describe(path: &Path) -> Result<Array, Problem> {
     let header = header::read(&mut BufReader::new(file.reader(0)))?;
     let cells = header.cells(&path.display().to_string(), None)?;
     check_len(&header, cells, len)?;
-    Ok(array(&header, String::new(), cells, Storage::File(file), header.len))
+    Ok(array(&header, String::new(), cells, &Arc::new(Storage::File(file)), header.len))
 }
 
 /// The array behind a header, whose bytes start at `start`.
-pub(super) fn array(header: &Header, name: String, cells: Cells, storage: Storage, start: u64) -> Array {
-    Array { name, shape: header.shape.clone(), cells, fortran: header.fortran, storage: Arc::new(storage), start }
+pub(super) fn array(header: &Header, name: String, cells: Cells, storage: &Arc<Storage>, start: u64) -> Array {
+    Array { name, shape: header.shape.clone(), cells, fortran: header.fortran, storage: Arc::clone(storage), start }
 }
 
 /// Checks that of `len` bytes the header and the array make up all; returns the array's.

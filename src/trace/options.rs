@@ -4,10 +4,12 @@
 //! which of them it can honour, and the others are refused by name.
 
 use super::SelfAttention;
+use super::axes::Axes;
 use crate::error::{Error, Result};
 use crate::word::Word;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 /// How a trace is to be read, where the file does not say it or says it wrongly. The default adds
@@ -30,6 +32,15 @@ pub struct ReadOptions {
     pub layer_window: PerLayer,
     /// What rows are divided by.
     pub normalize: Option<Normalize>,
+    /// What the indices of an array count, where its shape alone would be read otherwise.
+    pub axes: Option<Axes>,
+    /// How the columns of a cache that lets old positions go are ordered.
+    pub columns: ColumnOrder,
+    /// Names or patterns (`*`, `?`) of the arrays that hold the attention, of the arrays of a file; empty where
+    /// only one kind of array can.
+    pub arrays: Vec<String>,
+    /// Further files that are part of the trace: other layers, heads or steps.
+    pub joined: Vec<PathBuf>,
     /// Bytes that may be held in memory for an array which cannot be streamed as it is stored; a
     /// larger one goes through a temporary file.
     pub max_memory: Option<u64>,
@@ -50,6 +61,23 @@ impl Word for Normalize {
         "rows",
         "each row by its own sum, in f64, rounded to f32; a row of zeros says nothing about its step",
     )];
+}
+
+/// The order of the columns of a layer whose cache is as wide as its sliding window.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ColumnOrder {
+    /// Positions ascend: the last column is the token itself.
+    #[default]
+    Ascending,
+    /// Position `p` is in column `p` mod window, as in a ring buffer.
+    Ring,
+}
+
+impl Word for ColumnOrder {
+    const WORDS: &'static [(ColumnOrder, &'static str, &'static str)] = &[
+        (ColumnOrder::Ascending, "ascending", "positions ascend: the last column is the token itself"),
+        (ColumnOrder::Ring, "ring", "position p is in column p mod window, as in a ring buffer"),
+    ];
 }
 
 /// A number for all layers, for some of them, or for none.
@@ -78,15 +106,6 @@ impl PerLayer {
     }
 }
 
-impl fmt::Display for PerLayer {
-    /// As [`PerLayer::from_str`] reads it.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let layers = self.layers.iter().map(|(layer, value)| format!("{layer}:{value}"));
-        let parts: Vec<String> = self.others.map(|value| value.to_string()).into_iter().chain(layers).collect();
-        f.write_str(&parts.join(","))
-    }
-}
-
 impl FromStr for PerLayer {
     type Err = String;
 
@@ -99,6 +118,14 @@ impl FromStr for PerLayer {
             })?;
         }
         Ok(values)
+    }
+}
+
+impl fmt::Display for PerLayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let layers = self.layers.iter().map(|(layer, value)| format!("{layer}:{value}"));
+        let all: Vec<String> = self.others.iter().map(usize::to_string).chain(layers).collect();
+        f.write_str(&all.join(","))
     }
 }
 
@@ -129,6 +156,12 @@ pub enum ReadOption {
     LayerWindow,
     /// [`ReadOptions::normalize`].
     Normalize,
+    /// [`ReadOptions::axes`].
+    Axes,
+    /// [`ReadOptions::columns`].
+    Columns,
+    /// [`ReadOptions::arrays`].
+    Arrays,
 }
 
 impl ReadOption {
@@ -143,7 +176,13 @@ impl ReadOption {
         ReadOption::ColumnOffset,
         ReadOption::LayerWindow,
         ReadOption::Normalize,
+        ReadOption::Axes,
+        ReadOption::Columns,
+        ReadOption::Arrays,
     ];
+    /// What rows of a text file honour.
+    pub const LINES: &'static [ReadOption] =
+        &[ReadOption::FirstPosition, ReadOption::End, ReadOption::LayerWindow, ReadOption::Normalize];
 
     /// The flag of the command line.
     pub fn flag(self) -> &'static str {
@@ -155,6 +194,9 @@ impl ReadOption {
             ReadOption::ColumnOffset => "--column-offset",
             ReadOption::LayerWindow => "--layer-window",
             ReadOption::Normalize => "--normalize",
+            ReadOption::Axes => "--axes",
+            ReadOption::Columns => "--columns",
+            ReadOption::Arrays => "--array",
         }
     }
 
@@ -170,6 +212,9 @@ impl ReadOption {
             ReadOption::ColumnOffset => list(&options.column_offset),
             ReadOption::LayerWindow => list(&options.layer_window),
             ReadOption::Normalize => options.normalize.map(|Normalize::Rows| "rows".to_owned()),
+            ReadOption::Axes => options.axes.as_ref().map(Axes::to_string),
+            ReadOption::Columns => (options.columns == ColumnOrder::Ring).then(|| "ring".to_owned()),
+            ReadOption::Arrays => (!options.arrays.is_empty()).then(|| options.arrays.join(" --array ")),
         }
     }
 
@@ -192,6 +237,13 @@ impl ReadOptions {
     pub(super) fn reading(&self) -> String {
         let said = |option: &ReadOption| option.said(self).map(|value| format!(" {} {value}", option.flag()));
         ReadOption::ALL.iter().filter(|option| !option.has_column()).filter_map(said).collect()
+    }
+
+    /// The flags that were given, as they would be typed.
+    pub fn flags(&self) -> Vec<(&'static str, String)> {
+        let one = |option: &ReadOption| option.said(self).map(|value| (option.flag(), value));
+        let single = ReadOption::ALL.iter().filter(|option| **option != ReadOption::Arrays).filter_map(one);
+        single.chain(self.arrays.iter().map(|name| (ReadOption::Arrays.flag(), name.clone()))).collect()
     }
 
     /// Refuses what was asked for beyond `honoured`; `trace` names the kind of trace that has no use for it.
@@ -218,6 +270,7 @@ mod tests {
     fn a_number_may_be_for_all_layers_or_for_some() {
         let values: PerLayer = "0:512, 3:64".parse().expect("sound");
         assert_eq!([0, 1, 3].map(|layer| values.of(layer)), [Some(512), None, Some(64)]);
+        assert_eq!(values.to_string(), "0:512,3:64");
         let values: PerLayer = "16,3:64".parse().expect("sound");
         assert_eq!([0, 3].map(|layer| values.of(layer)), [Some(16), Some(64)]);
     }

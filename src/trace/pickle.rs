@@ -2,7 +2,10 @@
 
 use crate::error::{Error, Result};
 use crate::trace::Source;
+use std::fs::File;
+use std::io::{BufReader, Read};
 use std::path::Path;
+use zip::ZipArchive;
 
 /// File name extensions of pickled objects.
 pub(super) const EXTENSIONS: &[&str] = &["pt", "pth", "bin", "pkl", "pickle"];
@@ -14,6 +17,19 @@ pub(super) const EXTENSIONS: &[&str] = &["pt", "pth", "bin", "pkl", "pickle"];
 pub(super) fn refuse(path: &Path) -> Result<Box<dyn Source>> {
     let name = path.display().to_string();
     Err(Error::data(&name, torch_file(&name)))
+}
+
+/// Whether a zip archive is what torch saves: a pickle and the storages it names.
+pub(super) fn is_torch_archive(path: &Path) -> bool {
+    let open = || File::open(path).map(BufReader::new).ok();
+    match open().and_then(|file| ZipArchive::new(file).ok()) {
+        Some(archive) => archive.file_names_raw().any(|name| name.ends_with(b".pkl")),
+        // A broken one still begins with the name of its first member.
+        None => open().is_some_and(|file| {
+            let mut start = Vec::new();
+            file.take(256).read_to_end(&mut start).is_ok() && start.windows(4).any(|four| four == b".pkl")
+        }),
+    }
 }
 
 /// The refusal of a file that torch saved.

@@ -35,6 +35,7 @@ impl SyntheticTrace {
             metadata: Metadata::from([("source".to_owned(), format!("synthetic, seed {}", spec.seed))]),
             facts: ModelFacts::default(),
             notes: Vec::new(),
+            read_as: Vec::new(),
         };
         SyntheticTrace { info, spec: Arc::new(spec) }
     }

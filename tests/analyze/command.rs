@@ -30,7 +30,7 @@ fn text_names_every_part_and_says_which_reading_means_something() {
 
 #[test]
 fn many_streams_are_summed_up_unless_all_are_asked_for() {
-    let many = ["analyze", "traces/smollm2-prose-384.safetensors", "--no-advice"];
+    let many = ["analyze", "traces/smollm2-prose-384.safetensors", "--no-advice", "-q"];
     let page = kvsim(&many).report();
     assert!(page.lines().count() < 30, "{page}");
     let all = kvsim(&[&many[..], &["--all"]].concat()).report();

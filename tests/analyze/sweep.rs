@@ -54,7 +54,7 @@ fn every_figure_is_that_of_a_replay() {
         let lanes: Vec<_> = windows(budget).map(|window| lane("h2o", budget, &[("recent-window", *window)])).collect();
         let retained = tallies_of_one(&source, &lanes)
             .into_iter()
-            .map(|tally| tally.real("retained_mass_sum") / tally.count("rows") as f64);
+            .map(|tally| tally.real("retained_mass_sum") / tally.count("rows_measured") as f64);
         let retained: Vec<f64> = retained.collect();
         let best = retained.iter().copied().fold(0.0, f64::max);
         let least = retained.iter().position(|mass| *mass >= best - 0.02).expect("the best is enough");
@@ -62,7 +62,7 @@ fn every_figure_is_that_of_a_replay() {
         assert_eq!((choice.retained_mass, choice.best_retained_mass), (retained[least], best));
         assert_eq!(choice.recent_window, windows(budget).nth(least).copied());
         let bound = &tallies_of_one(&source, &[lane(advice.bound, budget, &[])])[0];
-        assert_eq!(choice.bound, bound.real("retained_mass_sum") / bound.count("rows") as f64);
+        assert_eq!(choice.bound, bound.real("retained_mass_sum") / bound.count("rows_measured") as f64);
         assert_eq!(choice.headroom, Some(choice.retained_mass / choice.bound));
     }
 }

@@ -15,7 +15,7 @@ const SUMS: [&str; 19] = [
     "expired",
     "state_bytes",
     "retained_mass_sum",
-    "rows",
+    "rows_measured",
     "retained_mass_full_sum",
     "rows_full",
     "row_mass_sum",
@@ -30,13 +30,13 @@ const SUMS: [&str; 19] = [
 
 /// Means, each with the sum and the count behind it.
 const MEANS: [(&str, &str, &str); 7] = [
-    ("retained_mass", "retained_mass_sum", "rows"),
+    ("retained_mass", "retained_mass_sum", "rows_measured"),
     ("retained_mass_full", "retained_mass_full_sum", "rows_full"),
     ("heavy_recall", "heavy_hits", "heavy_possible"),
     ("pivotal_hit_rate", "pivotal_hits", "pivotal_possible"),
-    ("peak_miss_rate", "peak_misses", "rows"),
-    ("broken_row_rate", "broken_rows", "rows"),
-    ("row_mass", "row_mass_sum", "rows"),
+    ("peak_miss_rate", "peak_misses", "rows_measured"),
+    ("broken_row_rate", "broken_rows", "rows_measured"),
+    ("row_mass", "row_mass_sum", "rows_measured"),
 ];
 
 /// Layers 2, 10 and 0 with heads 0, 11 and mean; layer 2 has a window.
@@ -94,7 +94,7 @@ fn assert_worst(groups: &Csv, row: usize, streams: &Csv, members: &[usize]) {
     let mass = |member: &usize| streams.number(*member, "retained_mass");
     let worst = members.iter().copied().min_by(|a, b| mass(a).total_cmp(&mass(b))).expect("members");
     assert_eq!(groups.number(row, "worst_retained_mass"), mass(&worst));
-    let label = format!("{}.{}", streams.text(worst, "layer"), streams.text(worst, "head"));
+    let label = format!("{}/{}", streams.text(worst, "layer"), streams.text(worst, "head"));
     assert_eq!(groups.text(row, "worst_stream"), label);
 }
 

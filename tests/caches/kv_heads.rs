@@ -1,7 +1,7 @@
 //! Query heads that share a KV head: one kept set, chosen by the mean of their rows, measured on each.
 
 use crate::agree::{assert_agree, tallies};
-use crate::common::binary::{Csv, kvsim};
+use crate::common::binary::{Csv, kvsim, without};
 use crate::common::files::Folder;
 use crate::common::lanes::{lane, rows_of};
 use crate::common::shared;
@@ -47,7 +47,7 @@ fn a_group_retains_three_quarters_of_what_its_heads_would_keep_alone() {
     assert_eq!((alone.column("head"), alone.column("retained_mass")), ("0 1".into(), "1 1".into()));
     let group = run("1");
     assert_eq!((group.column("head"), group.column("retained_mass")), ("kv0".into(), "0.75".into()));
-    assert_eq!((group.column("steps"), group.column("rows")), ("4".into(), "8".into()));
+    assert_eq!((group.column("steps"), group.column("rows_measured")), ("4".into(), "8".into()));
     let each = run("2");
     assert_eq!((each.column("head"), each.column("retained_mass")), ("kv0 kv1".into(), "1 1".into()));
 }
@@ -91,7 +91,7 @@ fn heads_that_attend_alike_are_served_as_one_head_is() {
             ];
             assert_eq!(cache, shared, "{what}");
             let pooled = [
-                one.count("rows"),
+                one.count("rows_measured"),
                 one.count("rows_full"),
                 one.count("heavy_hits"),
                 one.count("pivotal_hits"),
@@ -99,7 +99,7 @@ fn heads_that_attend_alike_are_served_as_one_head_is() {
                 one.count("broken_rows"),
             ];
             let of_three = [
-                three.count("rows"),
+                three.count("rows_measured"),
                 three.count("rows_full"),
                 three.count("heavy_hits"),
                 three.count("pivotal_hits"),
@@ -125,7 +125,9 @@ fn a_cache_for_each_query_head_is_what_off_gives() {
         let args = ["replay", &path, "--budget", "8", "--recent-window", "2", "--policy", "h2o,tova,snapkv,oracle"];
         kvsim(&[&args[..], &["--kv-heads", kv_heads, "--force", "--per-stream"]].concat()).report()
     };
-    assert_eq!(run("4").replace(",kv", ","), run("off"));
+    let figures = |kv_heads| without(&run(kv_heads), &["kv_heads"]).replace(",kv", ",");
+    assert_eq!(figures("4"), figures("off"));
+    assert_eq!(["4", "off"].map(|kv_heads| Csv::parse(&run(kv_heads)).text(0, "kv_heads").to_owned()), ["4", "off"]);
 }
 
 #[test]
@@ -135,7 +137,7 @@ fn figures_are_pooled_over_heads_while_steps_count_once() {
     let args = ["replay", &path, "--policy", "h2o,oracle", "--budget", "8", "--recent-window", "2", "--kv-heads", "2"];
     let csv = Csv::parse(&kvsim(&args).report());
     assert_eq!(csv.column("steps"), "96 96", "two layers, two caches, 24 steps");
-    assert_eq!(csv.column("rows"), "288 288", "three heads each");
+    assert_eq!(csv.column("rows_measured"), "288 288", "three heads each");
     assert_eq!(csv.column("layer_budget"), "8 8");
     assert!((csv.number(0, "row_mass") - 1.0).abs() < 1e-6);
 }
@@ -273,7 +275,7 @@ fn a_step_without_attention_in_one_head_is_none_for_the_group() {
     let situation = Situation { heads: heads.to_vec(), ..Situation::plain(SelfKind::Excluded, Rows::new()) };
     let tally = tallies(&situation, &[lane("h2o", 2, &[("recent-window", 1)])]).remove(0);
     assert_eq!(
-        (tally.count("steps"), tally.count("skipped_rows"), tally.count("rows"), tally.count("evicted")),
+        (tally.count("steps"), tally.count("skipped_rows"), tally.count("rows_measured"), tally.count("evicted")),
         (3, 1, 6, 3)
     );
 }
@@ -300,9 +302,9 @@ fn recorded_query_heads_lose_more_together_than_alone() {
     let (alone, together) = (run("off"), run("3"));
     for row in 0..2 {
         assert!(alone.number(row, "retained_mass") > together.number(row, "retained_mass"));
-        assert_eq!((together.text(row, "steps"), together.text(row, "rows")), ("1536", "4608"));
+        assert_eq!((together.text(row, "steps"), together.text(row, "rows_measured")), ("1536", "4608"));
     }
-    assert_eq!(alone.text(2, "rows"), together.text(2, "rows"));
+    assert_eq!(alone.text(2, "rows_measured"), together.text(2, "rows_measured"));
     let gap = alone.number(2, "retained_mass") - together.number(2, "retained_mass");
     assert!(gap.abs() < 1e-12, "the oracle looks at each head on its own");
 }

@@ -32,7 +32,7 @@ fn two_layers_on_one_cache_retain_what_two_heads_on_one_cache_do() {
     let shared = run(&path, &["--share-cache", "1:0"]);
     assert_eq!(shared.column("retained_mass"), "0.75 0.75");
     assert_eq!(
-        (shared.column("layer"), shared.column("head"), shared.column("rows")),
+        (shared.column("layer"), shared.column("head"), shared.column("rows_measured")),
         ("0 0".into(), "0 0".into(), "8 8".into())
     );
     let heads = TWO_LAYERS.replace(r#""layer": 1, "head": 0"#, r#""layer": 0, "head": 1"#);
@@ -87,7 +87,7 @@ fn layers_share_as_heads_do_whatever_the_rows() {
             Csv::parse(&kvsim(&[&args[..], &["--per-stream", "-q"], more].concat()).report())
         };
         let (shared, grouped) = (replayed(&as_layers, &[]), replayed(&as_heads, &["--kv-heads", &heads.to_string()]));
-        for column in ["policy", "retained_mass", "heavy_recall", "evicted", "rows"] {
+        for column in ["policy", "retained_mass", "heavy_recall", "evicted", "rows_measured"] {
             assert_eq!(shared.column(column), grouped.column(column), "seed {seed}: {column}");
         }
         assert!(shared.column("layer").split(' ').all(|layer| layer == owner.to_string()), "seed {seed}");

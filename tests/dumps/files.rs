@@ -15,8 +15,13 @@ impl Folder {
         Folder(TempDir::new().expect("a temporary folder"))
     }
 
+    pub fn path(&self) -> PathBuf {
+        self.0.path().to_owned()
+    }
+
     pub fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
         let path = self.0.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("in the folder")).expect("a folder");
         std::fs::write(&path, bytes).expect("written");
         path
     }

@@ -71,9 +71,8 @@ fn options() -> impl Strategy<Value = ReadOptions> {
             first_position,
             column_offset: offset.map(PerLayer::all).unwrap_or_default(),
             layer_window: window.map(PerLayer::all).unwrap_or_default(),
-            normalize: None,
             max_memory,
-            announce: None,
+            ..ReadOptions::default()
         },
     )
 }

@@ -100,7 +100,7 @@ fn log_probabilities_are_refused() {
     let path = folder.write("a.npy", &npy("<f4", &[20, 20], &logarithms));
     for options in [ReadOptions::default(), normalized()] {
         let problem = failure(&path, &options);
-        assert!(problem.contains("nearly all weights are negative: log-probabilities"), "{problem}");
+        assert!(problem.contains("nearly all weights are negative, log-probabilities"), "{problem}");
     }
 }
 

@@ -52,8 +52,8 @@ fn types_that_are_no_weights_are_refused_with_a_remedy() {
 
 #[test]
 fn shapes_that_are_no_attention_are_refused() {
-    assert_refused("a.npy", &npy("<f4", &[4], &[0.0; 4]), "shape [4] is no attention");
-    assert_refused("a.npy", &npy("<f4", &[1; 6], &[0.0; 1]), "is no attention");
+    assert_refused("a.npy", &npy("<f4", &[4], &[0.0; 4]), "shape [4] is not attention");
+    assert_refused("a.npy", &npy("<f4", &[1; 6], &[0.0; 1]), "is not attention");
     assert_refused("a.npy", &npy("<f4", &[2, 2, 1, 2, 2], &[0.0; 16]), "a batch of 2 sequences");
     assert_refused("a.npy", &npy("<f4", &[3, 1, 4], &[0.0; 12]), "heads or decode steps");
     assert_refused("a.npy", &npy("<f4", &[0, 4, 4], &[]), "holds no attention");
@@ -75,7 +75,7 @@ fn names_that_do_not_tell_layers_apart_are_refused() {
 fn a_transposed_square_is_refused() {
     let weights = square(1, 6);
     let transposed: Vec<f32> = (0..36).map(|at| weights[at % 6 * 6 + at / 6]).collect();
-    assert_refused("a.npy", &npy("<f4", &[6, 6], &transposed), "lies after its own token");
+    assert_refused("a.npy", &npy("<f4", &[6, 6], &transposed), "transposed attention: save its .swapaxes(-1, -2)");
 }
 
 #[test]

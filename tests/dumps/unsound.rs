@@ -109,11 +109,17 @@ fn what_is_no_number_is_left_to_the_replay_to_name() {
 }
 
 #[test]
-fn what_is_no_number_after_the_token_is_refused() {
-    for stray in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.5] {
-        let weights = [1.0, 0.0, stray, 0.5, 0.5, 0.0, 0.5, 0.25, 0.25];
-        assert_refused("a.npy", &npy("<f4", &[3, 3], &weights), "lies after its own token");
+fn what_is_not_a_number_after_the_token_is_no_position() {
+    let folder = Folder::new();
+    let with = |stray: f32| [1.0, 0.0, stray, 0.5, 0.5, stray, 0.5, 0.25, 0.25];
+    for stray in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MIN, -65504.0] {
+        let path = folder.write("a.npy", &npy("<f4", &[3, 3], &with(stray)));
+        let source = formats::open(path.as_os_str(), &ReadOptions::default()).expect("opened");
+        let rows = read_all(&*source).expect("readable").remove(0);
+        assert_eq!(rows[1].1, [0.5, 0.5], "{stray}");
+        assert!(source.warnings().is_empty(), "{:?}", source.warnings());
     }
+    assert_refused("a.npy", &npy("<f4", &[3, 3], &with(-0.5)), "lies after its own token");
 }
 
 #[test]
@@ -123,5 +129,5 @@ fn a_file_that_shrinks_while_it_is_read_is_an_error() {
     let source = formats::open(path.as_os_str(), &ReadOptions::default()).expect("opened");
     std::fs::write(&path, b"short").expect("written");
     let problem = read_all(&*source).expect_err("unreadable").to_string();
-    assert!(problem.ends_with("a.npy: ends early: it changed while it was read"), "{problem}");
+    assert!(problem.contains("a.npy: ends early: it changed while it was read ("), "{problem}");
 }

@@ -69,7 +69,7 @@ fn total<T>(items: &[T], number: impl Fn(&T) -> f64) -> Option<f64> {
 fn rows(seen: &Seen) -> Vec<(&'static str, Option<f64>)> {
     vec![
         ("steps", count(&seen.steps, |step| step.measured)),
-        ("rows", Some(seen.rows.len() as f64)),
+        ("rows_measured", Some(seen.rows.len() as f64)),
         ("skipped_rows", count(&seen.steps, |step| !step.measured && !step.in_prompt)),
         ("prompt_steps", count(&seen.steps, |step| step.in_prompt)),
     ]

@@ -36,7 +36,22 @@ impl Place {
     fn start(&self, round: usize) -> Child {
         let [out, steps] = OUTPUTS.map(|name| self.outputs.at(name));
         let convert = ["convert", "-", "-o", &out];
-        let replay = ["replay", "-", "-p", "h2o,tova", "-b", "40", "--per-step", &steps, "-o", &out, "--threads", "1"];
+        let replay = [
+            "replay",
+            "-",
+            "-p",
+            "h2o,tova",
+            "-b",
+            "40",
+            "--per-step",
+            &steps,
+            "-o",
+            &out,
+            "-f",
+            "csv",
+            "--threads",
+            "1",
+        ];
         let mut command = command(if round.is_multiple_of(2) { &convert[..] } else { &replay });
         command.env("TMPDIR", self.temporary.path()).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn().expect("the binary starts");

@@ -2,7 +2,7 @@
 //!
 //! Figures and decisions: [`right_values`], [`scenarios`], [`recorded`], [`vectors`],
 //! [`properties`], [`contract`]. The binary: [`replay_command`], [`commands`], [`table_command`],
-//! [`bad_traces`], [`bad_requests`], [`memory`], [`out_of_scale`],
+//! [`results`], [`outputs`], [`bad_traces`], [`bad_requests`], [`memory`], [`out_of_scale`],
 //! [`interrupted`].
 
 mod agree;
@@ -20,11 +20,13 @@ mod memory_command;
 mod meters;
 mod needs;
 mod out_of_scale;
+mod outputs;
 mod properties;
 mod recorded;
 #[path = "../reference/mod.rs"]
 mod reference;
 mod replay_command;
+mod results;
 mod right_values;
 mod scenarios;
 mod table_command;

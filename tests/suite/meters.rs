@@ -209,7 +209,7 @@ fn steps_are_recorded_by_the_meters_that_run() {
     let (_, records) = logged(&trace(Included, &rows), &[lane("full", 0, &[])], &with_meters("sink_mass")).remove(0);
     let first = records[1].measured.as_ref().expect("measured");
     assert_eq!((first.real("sink_mass_sum"), first.number("retained_mass_sum")), (1.0, None));
-    assert_eq!((first.count("rows"), first.number("budget_sum")), (1, None), "of lanes, not of steps");
+    assert_eq!((first.count("rows_measured"), first.number("budget_sum")), (1, None), "of lanes, not of steps");
 }
 
 #[test]
@@ -235,6 +235,6 @@ fn caches_of_unequal_length_merge_as_one() {
     let all = tallies(&trace, &[lane("full", 0, &[])], &with_meters("all"));
     let mut sum = all[0][0].clone();
     sum.merge(&all[1][0]);
-    assert_eq!((sum.count("rows"), sum.count("peak_kept"), sum.figure("retained_mass")), (3, 2, Some(1.0)));
+    assert_eq!((sum.count("rows_measured"), sum.count("peak_kept"), sum.figure("retained_mass")), (3, 2, Some(1.0)));
     assert_eq!(sum.number("min_step_mass"), Some(Number::Real(1.0)));
 }

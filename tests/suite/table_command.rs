@@ -91,15 +91,19 @@ fn several_columns_can_be_rows() {
 fn what_is_no_result_is_refused() {
     table(&["--rows", "nonsense"]).refuses(1, &["r.csv: no column \"nonsense\"; there are policy, budget"]);
     table(&["--values", "nonsense"]).refuses(1, &["no column \"nonsense\""]);
-    table(&["--filter", "policy=nonsense"]).refuses(1, &["no line is left to show"]);
+    table(&["--filter", "policy=nonsense"])
+        .refuses(1, &["no line has policy=nonsense; policy is full, h2o, tova, oracle"]);
+    table(&["--filter", "policy=full", "--filter", "budget=64"])
+        .refuses(1, &["no line has budget=64 with the filters before it; budget is (blank)"]);
     table(&["--filter", "policy"]).refuses(2, &["--filter \"policy\": write column=value"]);
     table(&["--values", "policy"]).refuses(1, &["policy is \"full\", not a number"]);
     let folder = folder();
     folder.write("other.csv", "a,b\n1,2\n");
     let mixed = kvsim_in(folder.path(), &["table", "r.csv", "other.csv"]);
-    mixed.refuses(1, &["other.csv: its columns are not those of the files before it"]);
+    mixed.refuses(1, &["other.csv: none of its columns is one of a result: there are a, b"]);
     folder.write("ragged.csv", "policy,budget,retained_mass,heavy_recall\nh2o,64\n");
-    kvsim_in(folder.path(), &["table", "ragged.csv"]).refuses(1, &["ragged.csv: "]);
+    kvsim_in(folder.path(), &["table", "ragged.csv"])
+        .refuses(1, &["ragged.csv: line 2: it has 2 cells where the header has 4"]);
     kvsim_in(folder.path(), &["table", "missing.csv"]).refuses(1, &["missing.csv"]);
 }
 
@@ -143,4 +147,33 @@ fn a_document_without_the_block_is_refused_and_left_alone() {
     for half in [&["--into", "doc.md"][..], &["--block", "policies"], &["--check"]] {
         assert_eq!(table(half).code, 2, "{half:?} needs the others");
     }
+}
+
+#[test]
+fn each_policy_stands_at_its_own_best_window() {
+    let sweep = kvsim(&[
+        "replay",
+        "traces/smollm2-prose-384.safetensors",
+        "--policy",
+        "scissorhands,h2o,tova",
+        "--budget",
+        "64",
+        "--recent-window",
+        "24,32,40",
+        "--format",
+        "csv",
+        "-q",
+    ]);
+    let table = |values: &str| {
+        let args = ["table", "-", "--best", "recent_window", "--values", values, "--no-bold", "--format", "table"];
+        kvsim_reading(&sweep.stdout, &args).report()
+    };
+    let by_mass = table("retained_mass,peak_miss_rate");
+    assert!(by_mass.contains("scissorhands  0.918472 / 0.007451 (40)"), "{by_mass}");
+    assert!(by_mass.contains("h2o           0.910835 / 0.008608 (40)"), "{by_mass}");
+    assert!(by_mass.lines().last().is_some_and(|tova| tova.ends_with("0.928057 / 0.010055")), "{by_mass}");
+    let by_misses = table("peak_miss_rate,retained_mass");
+    assert!(by_misses.contains("scissorhands  0.006366 / 0.918088 (32)"), "{by_misses}");
+    let refused = ["table", "-", "--best", "steps", "--values", "retained_mass"];
+    kvsim_reading(&sweep.stdout, &refused).refuses(1, &["steps is a figure"]);
 }

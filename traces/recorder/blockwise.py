@@ -12,6 +12,8 @@ from .interface import attend_rows, blocks, mask_rows
 from .layers import Layer
 from .rows import seen_by, weights_of
 
+ATTENTION = "record its attention instead (--what attention)"
+
 
 def attend_in_blocks(module, query, key, value, mask, extras: dict, number: int, layer: Layer, gone=None):
     """The output of one layer's attention [1, rows, heads, width].
@@ -23,7 +25,9 @@ def attend_in_blocks(module, query, key, value, mask, extras: dict, number: int,
         raise RecordError(
             f"layer {number} attends to {key.shape[2]} keys for {length} tokens: its keys are not positions"
         )
-    if any(isinstance(extra, torch.Tensor) and extra.dim() == 4 and extra.shape[2] == length for extra in extras.values()):
+    if any(
+        isinstance(extra, torch.Tensor) and extra.dim() == 4 and extra.shape[2] == length for extra in extras.values()
+    ):
         raise RecordError(f"layer {number} adds a bias to its logits, which queries and keys do not tell: {ATTENTION}")
     attend = anew(attend_rows) if torch.is_grad_enabled() else attend_rows
     outputs = []
@@ -39,9 +43,6 @@ def attend_in_blocks(module, query, key, value, mask, extras: dict, number: int,
     return torch.cat(outputs, dim=1)
 
 
-ATTENTION = "record its attention instead (--what attention)"
-
-
 def mask_of_block(number: int, layer: Layer, mask, start: int, end: int, first: int) -> torch.Tensor:
     """The block's part of the mask, [1, 1, rows, keys first..end], checked to hide what it has to and nothing else."""
     rows = mask_rows(mask, start, end)
@@ -51,9 +52,11 @@ def mask_of_block(number: int, layer: Layer, mask, start: int, end: int, first: 
     differs = (rows[0, 0] == 0) != seen
     if differs.any():
         row, position = (int(i) for i in differs.nonzero()[0])
-        sees = "sees" if seen[row, position].logical_not() else "does not see"
+        sees = "does not see" if seen[row, position] else "sees"
         window = f"its sliding window of {layer.window} positions" if layer.window else "the causal rule"
-        raise RecordError(f"layer {number}: row {start + row} {sees} position {position}, against {window}: {ATTENTION}")
+        raise RecordError(
+            f"layer {number}: row {start + row} {sees} position {position}, against {window}: {ATTENTION}"
+        )
     return rows[..., first:end]
 
 
@@ -77,6 +80,6 @@ def check_row(number: int, row: int, out: torch.Tensor, expected: torch.Tensor, 
     difference = float((out - expected).abs().max())
     if not difference <= max(1e-3, 8 * precision) * float(expected.abs().max()):
         raise RecordError(
-            f"layer {number}: queries, keys and values do not give what its heads gave in row {row} "
-            f"(off by {difference:.3g}): its attention adds something that a trace of them has no place for: {ATTENTION}"
+            f"layer {number}: queries, keys and values do not give what its heads gave in row {row} (off by "
+            f"{difference:.3g}): its attention adds something that a trace of them has no place for: {ATTENTION}"
         )

@@ -13,7 +13,9 @@ from .interface import attention_through, layer_number
 from .layers import Layer, check_all_passed, numbers_text, run
 
 
-def departures(header: dict, left: list[dict[int, int]], layers: dict[int, Layer], tokens: int) -> dict[int, torch.Tensor]:
+def departures(
+    header: dict, left: list[dict[int, int]], layers: dict[int, Layer], tokens: int
+) -> dict[int, torch.Tensor]:
     """Per layer [query heads, tokens]: the step at which each position leaves; `tokens` where it never does."""
     table: dict[int, torch.Tensor] = {}
     taken: dict[tuple[int, int], dict] = {}

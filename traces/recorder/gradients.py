@@ -70,7 +70,9 @@ def backward_passes(model, kept: list, leaf: list[torch.Tensor], wanted: Gradien
     """
     states = states_of(kept)
     if states is None or not leaf or not states.requires_grad:
-        raise RecordError(f"the layers of {type(model).__name__} do not hand on states that lead back to its embeddings")
+        raise RecordError(
+            f"the layers of {type(model).__name__} do not hand on states that lead back to its embeddings"
+        )
     ends = gradients_at_the_end(model, kept, wanted)
     for sample in range(wanted.samples):
         yield sample
@@ -89,7 +91,9 @@ def gradients_at_the_end(model, kept: list, wanted: Gradients) -> torch.Tensor:
         block = states[:, start:end].clone().requires_grad_()
         logits = logits_of_states(model, kept[0], block)
         if logits is None:
-            raise RecordError(f"the head of {type(model).__name__} does not run by itself, so no gradient comes from it")
+            raise RecordError(
+                f"the head of {type(model).__name__} does not run by itself, so no gradient comes from it"
+            )
         chances, likelihood = logits.detach().softmax(dim=-1).cpu(), logits.log_softmax(dim=-1)
         labels = torch.multinomial(chances, wanted.samples, replacement=True, generator=generator)
         for sample, label in enumerate(labels.T.to(likelihood.device)):

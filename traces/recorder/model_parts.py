@@ -75,7 +75,9 @@ def projections(model, token_ids: list[int], layers) -> dict[int, Projection]:
     found = {}
     for number in layers:
         if number not in around or around[number] not in calls:
-            raise RecordError(f"layer {number}: its decoder layer cannot be told, so W_O cannot: leave --output-projections out")
+            raise RecordError(
+                f"layer {number}: its decoder layer cannot be told, so W_O cannot: leave --output-projections out"
+            )
         found[number] = projection_of(number, around[number], outputs[number], calls)
     return found
 
@@ -118,7 +120,9 @@ def projection_of(number: int, around: nn.Module, heads: torch.Tensor, calls: di
     inside = [call for module in around.modules() for call in calls.get(module, [])]
     behind = [call for call in inside if same(call.given, heads) and weight_of(call.module) is not None]
     if not behind or not is_linear(behind[0]):
-        raise RecordError(f"layer {number} changes what its heads give before W_O, or has none: leave --output-projections out")
+        raise RecordError(
+            f"layer {number} changes what its heads give before W_O, or has none: leave --output-projections out"
+        )
     out, update = behind[0], behind[0].result
     norms = [call for call in inside if same(call.given, update) and not same(call.result, update)]
     gain = epsilon = None
@@ -190,7 +194,7 @@ def multiplier(number: int, layer: Call, inside: list[Call], update: torch.Tenso
                 return 1.0
             if precision < 1e-6:
                 return times
-    coarse = "" if precision < 1e-6 else ", as far as this arithmetic tells: give --arithmetic f32, or"
+    coarse = ", as far as this arithmetic tells: give --arithmetic f32, or" if precision >= 1e-6 else ":"
     raise RecordError(
-        f"layer {number} does not add what W_O gives to its stream as it is{coarse or ':'} leave --output-projections out"
+        f"layer {number} does not add what W_O gives to its stream as it is{coarse} leave --output-projections out"
     )

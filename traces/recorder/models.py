@@ -89,9 +89,7 @@ def chat_text(path: Path, content: str, tokenizer, answer: bool) -> str:
     except json.JSONDecodeError as problem:
         raise RecordError(f"{path}:{problem.lineno}: not JSON: {problem.msg.lower()}") from problem
     messages = chat.get("messages") if isinstance(chat, dict) else chat
-    fine = isinstance(messages, list) and all(
-        isinstance(m, dict) and {"role", "content"} <= m.keys() for m in messages
-    )
+    fine = isinstance(messages, list) and all(isinstance(m, dict) and {"role", "content"} <= m.keys() for m in messages)
     if not fine or not messages:
         raise RecordError(f'{path}: not a chat: needs a list such as [{{"role": "user", "content": "..."}}]')
     if not tokenizer.chat_template:
@@ -106,7 +104,9 @@ def check_known(path: Path, tokenizer, ids: list[int]) -> None:
     """Refuse a text that is mostly unknown to the tokenizer: the model would read something else."""
     unknown = sum(i == tokenizer.unk_token_id for i in ids)
     if 2 * unknown > len(ids):
-        raise RecordError(f"{path}: {unknown} of {len(ids)} tokens are unknown to the tokenizer: is it the model's own?")
+        raise RecordError(
+            f"{path}: {unknown} of {len(ids)} tokens are unknown to the tokenizer: is it the model's own?"
+        )
 
 
 def check_vocabulary(model, ids: list[int]) -> None:

@@ -21,6 +21,8 @@ from .qkv_format import Beside, Plan, sensitivities_text
 from .sensitivity import fisher, sensitivity
 from .trace_file import TraceFile
 
+NOTHING = Beside()
+
 
 def record_qkv(
     model,
@@ -30,7 +32,7 @@ def record_qkv(
     layers: list[int] | None = None,
     heads: list[int] | None = None,
     dtype: str = "f16",
-    beside: Beside = Beside(),
+    beside: Beside = NOTHING,
     prompt_len: int = 0,
     details: dict[str, str] | None = None,
 ) -> Recording:
@@ -170,13 +172,17 @@ class QkvPass:
         def write(_module, args, kwargs):
             stream = residual_of(args, kwargs)
             if stream.dim() != 3 or stream.shape[1] != self.plan.tokens:
-                raise RecordError(f"layer {number}: its residual stream is {list(stream.shape)}: leave --residual-norms out")
+                raise RecordError(
+                    f"layer {number}: its residual stream is {list(stream.shape)}: leave --residual-norms out"
+                )
             self.file.write(f"residual_norm.{number}", stream[0].detach().float().norm(dim=-1))
 
         return write
 
 
-def sensitivities(model, token_ids: list[int], layers: list[int] | None, wanted: Gradients, near: Path) -> dict[str, str]:
+def sensitivities(
+    model, token_ids: list[int], layers: list[int] | None, wanted: Gradients, near: Path
+) -> dict[str, str]:
     """The sensitivities of a model's heads as metadata, by way of a trace in a folder that is gone afterwards."""
     with tempfile.TemporaryDirectory(dir=near.absolute().parent, prefix=".sensitivity.") as folder:
         path = Path(folder) / "qkv.safetensors"

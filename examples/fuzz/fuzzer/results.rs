@@ -5,7 +5,8 @@ use super::random::Random;
 use kvsim::budgets::CacheBudgets;
 use kvsim::memory::count::Storage;
 use kvsim::replay::{CachePlan, caches_of};
-use kvsim::report::pivot::{PivotPlan, Results};
+use kvsim::report::pivot::{Pivot, PivotPlan};
+use kvsim::report::read::read;
 use kvsim::trace::memory::MemoryTrace;
 use kvsim::trace::{SelfAttention, Source};
 use std::path::Path;
@@ -13,11 +14,11 @@ use std::path::Path;
 /// Reads a result file and lays it out as a table.
 pub fn check(path: &Path, random: &mut Random) -> Checked {
     let text = std::fs::read(path).expect("it was written just now");
-    let mut results = Results::default();
-    if results.append(&text).is_err() {
-        return Ok(Verdict::Refused);
-    }
-    match results.pivot(&plan(random)) {
+    let Ok(results) = read(&text) else { return Ok(Verdict::Refused) };
+    // Whatever was read merges or is refused.
+    let _ = results.merge();
+    let plan = plan(random);
+    match Pivot::new(&results, &plan).map(|pivot| pivot.table()) {
         Err(_) => Ok(Verdict::Refused),
         Ok(table) => {
             let text = table.markdown();
@@ -31,12 +32,13 @@ pub fn check(path: &Path, random: &mut Random) -> Checked {
 fn plan(random: &mut Random) -> PivotPlan {
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     PivotPlan {
+        aside: None,
         rows: names(&[*random.pick(&["policy", "policy", "budget"])]),
         columns: (*random.pick(&["budget", "budget", "policy"])).to_owned(),
         values: names(&["retained_mass", *random.pick(&["heavy_recall", "heavy_recall", "steps", "view"])]),
-        filters: Vec::new(),
         difference: random.one_in(4).then(|| ("h2o".to_owned(), "tova".to_owned())),
         bold: random.one_in(2),
+        precision: *random.pick(&[6, 6, 0, 17]),
     }
 }
 

@@ -6,6 +6,7 @@ use kvsim::analyze::locality::LocalityFigures;
 use kvsim::analyze::persistence::Overlap;
 use kvsim::analyze::{Analysis, StreamAnalysis};
 use kvsim::report::cell::Cell;
+use kvsim::text;
 use kvsim::trace::{StreamLabel, TraceInfo};
 use kvsim::word::Word;
 
@@ -32,11 +33,23 @@ pub fn csv(info: &TraceInfo, analysis: &Analysis) -> String {
     let mut writer = ::csv::Writer::from_writer(Vec::new());
     let in_memory = "writing to memory cannot fail";
     writer.write_record(COLUMNS).expect(in_memory);
+    let trace = text::csv(&info.name);
     for (key, figure, cell) in figures(analysis) {
         let Key { analysis, layer, head, reading, next_layer, position, policy, budget } = key;
         let value = cell.exact();
-        let record =
-            [&info.name, analysis, &layer, &head, reading, &next_layer, &position, policy, &budget, figure, &value];
+        let record = [
+            &*trace,
+            analysis,
+            &layer,
+            &text::csv(&head),
+            reading,
+            &next_layer,
+            &position,
+            policy,
+            &budget,
+            figure,
+            &value,
+        ];
         writer.write_record(record).expect(in_memory);
     }
     String::from_utf8(writer.into_inner().expect(in_memory)).expect("cells are text")

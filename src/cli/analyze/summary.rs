@@ -28,7 +28,7 @@ pub fn summary(analysis: &Analysis) -> String {
         ("agreement of adjacent layers", agreement.collect()),
         ("mass on the first 4", of_streams(|stream| stream.locality.first_4)),
         ("mass on self", of_streams(|stream| stream.locality.on_self)),
-        ("local 90%", of_streams(|stream| stream.locality.local_90.map(|width| width as f64))),
+        ("local 90%", of_streams(|stream| stream.locality.local_90)),
         ("effective size", of_streams(|stream| stream.locality.effective_size)),
     ];
     let table = TextTable {

@@ -7,6 +7,7 @@ use kvsim::analyze::locality::{HeavyPosition, LocalityFigures};
 use kvsim::analyze::persistence::Overlap;
 use kvsim::analyze::{Analysis, StreamAnalysis};
 use kvsim::report::text_table::TextTable;
+use kvsim::text::plain;
 use kvsim::trace::{StreamLabel, TraceInfo};
 use kvsim::word::Word;
 
@@ -30,11 +31,15 @@ pub fn text(info: &TraceInfo, analysis: &Analysis, all: bool) -> String {
 
 fn head(info: &TraceInfo, analysis: &Analysis) -> String {
     let (kind, positions) = (info.self_attention.word(), info.positions);
-    format!("{}: self {kind}, {positions} positions, {}\n", info.name, counted(analysis.streams.len(), "stream"))
+    format!(
+        "{}: self {kind}, {positions} positions, {}\n",
+        plain(&info.name),
+        counted(analysis.streams.len(), "stream")
+    )
 }
 
 fn persistence(info: &TraceInfo, analysis: &Analysis) -> String {
-    let half = info.positions / 2;
+    let half = info.reached() / 2;
     let of_streams = analysis.streams.iter().map(|stream| (&stream.label, &stream.persistence));
     let of_layers = analysis.layers.iter().map(|layer| (&layer.label, &layer.persistence));
     let row = |label: &StreamLabel, overlap: &Overlap| {

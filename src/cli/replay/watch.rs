@@ -8,6 +8,7 @@ use kvsim::experiment::{Job, Work};
 use kvsim::needs::Needs;
 use kvsim::replay::{CachePlan, Observer, Stage, StepRecord};
 use kvsim::report::steps::StepWriter;
+use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -41,8 +42,6 @@ impl Observer for Watcher<'_> {
         let Some(steps) = self.steps else { return Ok(()) };
         let mut writer = steps.lock().expect("no thread panicked");
         let trace = &self.job.trace.info().name;
-        writer
-            .write(trace, cache, &self.job.lanes, records)
-            .map_err(|error| Error::data("step report", format!("cannot be written: {error}")))
+        writer.write(trace, cache, &self.job.lanes, records).map_err(|error| Error::io(Path::new("step report"), error))
     }
 }

@@ -23,6 +23,8 @@ pub(super) enum Line {
 pub(super) struct HeaderLine {
     pub self_attention: Option<SelfAttention>,
     pub seq_len: Option<usize>,
+    /// The step of every stream's first row.
+    pub first_position: Option<usize>,
     pub metadata: BTreeMap<String, String>,
 }
 
@@ -75,13 +77,14 @@ impl Line {
     }
 }
 
-/// Python writes NaN and Infinity, which JSON does not know: read both as a weight that is no number.
+/// Python writes NaN and Infinity, which JSON does not know: read the first as a weight that is not a number, the
+/// other as a number beyond f32, which rounds to an infinity.
 fn parse_with_nan(text: &[u8]) -> Option<RowLine> {
     let text = std::str::from_utf8(text).ok()?;
     if !text.contains("NaN") && !text.contains("Infinity") {
         return None;
     }
-    let text = text.replace("-Infinity", "null").replace("Infinity", "null").replace("NaN", "null");
+    let text = text.replace("Infinity", "1e39").replace("NaN", "null");
     serde_json::from_str(&text).ok()
 }
 
@@ -106,11 +109,8 @@ fn parse_header(value: &Value) -> Result<HeaderLine, String> {
                 let problem = || format!("self is {field}, must be \"included\" or \"excluded\"");
                 header.self_attention = Some(word.ok_or_else(problem)?);
             }
-            "seq_len" => {
-                let count = field.as_u64().ok_or_else(|| format!("seq_len is {field}, must be a whole number"))?;
-                check_positions(count as usize).map_err(|problem| format!("seq_len: {problem}"))?;
-                header.seq_len = Some(count as usize);
-            }
+            "seq_len" => header.seq_len = Some(positions(key, field)?),
+            "first_position" => header.first_position = Some(positions(key, field)?),
             _ => {
                 let text = field.as_str().map_or_else(|| field.to_string(), str::to_owned);
                 header.metadata.insert(key.clone(), text);
@@ -118,6 +118,14 @@ fn parse_header(value: &Value) -> Result<HeaderLine, String> {
         }
     }
     Ok(header)
+}
+
+/// A number of positions, or a position.
+fn positions(key: &str, field: &Value) -> Result<usize, String> {
+    let number = field.as_u64().or_else(|| field.as_str()?.parse().ok());
+    let number = number.ok_or_else(|| format!("{key} is {field}, must be a whole number"))? as usize;
+    check_positions(number).map_err(|problem| format!("{key}: {problem}"))?;
+    Ok(number)
 }
 
 impl RowLine {

@@ -59,6 +59,7 @@ pub(super) fn describe(raw: RawHeader) -> Result<Header> {
         metadata: Metadata::new(),
         facts: ModelFacts::default(),
         notes: Vec::new(),
+        read_as: Vec::new(),
     };
     info.set_metadata(metadata)?;
     Ok(Header { info, places, file })

@@ -14,7 +14,7 @@ use std::path::Path;
 const MAX_HEADER: u64 = 100_000_000;
 
 /// What a file holds, checked against its length.
-pub(super) struct RawHeader {
+pub(in crate::trace) struct RawHeader {
     /// The file's name, for messages.
     pub name: String,
     pub metadata: BTreeMap<String, String>,
@@ -25,7 +25,7 @@ pub(super) struct RawHeader {
 }
 
 /// A tensor of the file.
-pub(super) struct RawTensor {
+pub(in crate::trace) struct RawTensor {
     pub name: String,
     pub dtype: Dtype,
     pub shape: Vec<usize>,
@@ -33,12 +33,10 @@ pub(super) struct RawTensor {
     pub start: u64,
 }
 
-/// Reads and checks the header of the file at `path`.
-pub(super) fn read_header(path: &Path) -> Result<RawHeader> {
-    let name = path.display().to_string();
-    let file = SharedFile::open(path)?;
-    let file_len = file.len().map_err(|error| Error::io(path, error))?;
-    let bytes = read_header_bytes(&mut file.reader(0), file_len, path)?;
+/// Reads and checks the header of a file.
+pub(in crate::trace) fn read_header(name: String, file: SharedFile) -> Result<RawHeader> {
+    let file_len = file.len().map_err(|error| Error::io(Path::new(&name), error))?;
+    let bytes = read_header_bytes(&mut file.reader(0), file_len, &name)?;
     let dimensions = lists::longest(&bytes);
     if dimensions > MOST_DIMENSIONS {
         let problem = format!("a shape of {dimensions} dimensions: no array has more than {MOST_DIMENSIONS}");
@@ -55,20 +53,27 @@ pub(super) fn read_header(path: &Path) -> Result<RawHeader> {
     Ok(raw_header(name, metadata, data_start, file))
 }
 
-fn read_header_bytes(file: &mut impl Read, file_len: u64, path: &Path) -> Result<Vec<u8>> {
+fn read_header_bytes(file: &mut impl Read, file_len: u64, name: &str) -> Result<Vec<u8>> {
     let mut prefix = [0; 8];
-    let name = || path.display().to_string();
     if file_len < 8 {
-        return Err(Error::data(name(), format!("{file_len} bytes is too short for a safetensors file")));
+        return Err(Error::data(name, format!("{file_len} bytes is too short for a safetensors file")));
     }
-    file.read_exact(&mut prefix).map_err(|error| Error::io(path, error))?;
+    let failed = |error| Error::io(Path::new(name), error);
+    file.read_exact(&mut prefix).map_err(failed)?;
     let len = u64::from_le_bytes(prefix);
-    if len > MAX_HEADER || len > file_len - 8 {
+    if len > file_len - 8 {
         let problem = format!("the header claims {len} bytes, the file has {file_len}: truncated, or not safetensors");
-        return Err(Error::data(name(), problem));
+        return Err(Error::data(name, problem));
+    }
+    if len > MAX_HEADER {
+        let problem = format!(
+            "the header has {len} bytes, more than the {MAX_HEADER} that the format allows: write fewer tensors, such \
+             as one array for each layer"
+        );
+        return Err(Error::data(name, problem));
     }
     let mut bytes = vec![0; len as usize];
-    file.read_exact(&mut bytes).map_err(|error| Error::io(path, error))?;
+    file.read_exact(&mut bytes).map_err(failed)?;
     Ok(bytes)
 }
 

@@ -7,15 +7,23 @@ use crate::error::{Error, Result};
 use crate::kernels;
 use crate::position::Position;
 use crate::trace::options::{ReadOption, ReadOptions};
-use crate::trace::storage::{FileReader, Storage};
-use crate::trace::{RowBlock, RowReader, SelfAttention, Source, TraceInfo, hash};
+use crate::trace::square::{Dump, open as open_square};
+use crate::trace::storage::{FileReader, SharedFile, Storage, new_copy};
+use crate::trace::{RowBlock, RowReader, SelfAttention, Source, TraceInfo, hash, qkv};
 use safetensors::tensor::Dtype;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 struct SafetensorsTrace {
-    path: PathBuf,
     header: Header,
+}
+
+/// What a safetensors file holds.
+pub(in crate::trace) enum Contents {
+    /// A native trace.
+    Native(Box<dyn Source>),
+    /// Square arrays.
+    Arrays(Dump),
 }
 
 /// Opens a native trace, or square arrays; of a native trace only the header is read.
@@ -23,13 +31,45 @@ struct SafetensorsTrace {
 /// # Errors
 /// When the file is not a sound safetensors file, or neither a kvsim trace nor attention in square arrays.
 pub fn open(path: &Path, options: &ReadOptions) -> Result<Box<dyn Source>> {
-    let header = read_header(path)?;
+    open_stored(path.display().to_string(), SharedFile::open(path)?, options)
+}
+
+/// Opens a trace whose bytes come from what can be read once only, such as a pipe; they go through a temporary file.
+///
+/// # Errors
+/// As for a file, and when the temporary file cannot be written.
+pub(in crate::trace) fn open_stream(
+    name: &str,
+    bytes: &mut dyn Read,
+    options: &ReadOptions,
+) -> Result<Box<dyn Source>> {
+    let mut copy = new_copy()?;
+    std::io::copy(bytes, &mut copy).map_err(|error| Error::io(Path::new(name), error))?;
+    open_stored(name.to_owned(), copy.into(), options)
+}
+
+fn open_stored(name: String, file: SharedFile, options: &ReadOptions) -> Result<Box<dyn Source>> {
+    match contents(name, file, options)? {
+        Contents::Native(source) => Ok(source),
+        Contents::Arrays(dump) => open_square(dump, options),
+    }
+}
+
+/// What a file holds.
+///
+/// # Errors
+/// As for [`open`].
+pub(in crate::trace) fn contents(name: String, file: SharedFile, options: &ReadOptions) -> Result<Contents> {
+    let header = read_header(name, file)?;
+    if qkv::is_qkv(&header) {
+        return qkv::open(header, options).map(Contents::Native);
+    }
     if square::is_square(&header) {
-        return square::open(header, options);
+        return square::dump(header).map(Contents::Arrays);
     }
     let header = describe(header)?;
     options.allow_only(ReadOption::COMMON, "a native trace")?;
-    Ok(Box::new(SafetensorsTrace { path: path.to_owned(), header }))
+    Ok(Contents::Native(Box::new(SafetensorsTrace { header })))
 }
 
 impl Source for SafetensorsTrace {
@@ -39,7 +79,7 @@ impl Source for SafetensorsTrace {
 
     fn content_hash(&self) -> Result<String> {
         let bytes = Storage::File(self.header.file.clone());
-        hash::of_storage(&bytes).map_err(|error| Error::io(&self.path, error))
+        hash::of_storage(&bytes).map_err(|error| Error::io(Path::new(&self.info().name), error))
     }
 
     fn open(&self, stream: usize) -> Result<Box<dyn RowReader>> {
@@ -47,7 +87,7 @@ impl Source for SafetensorsTrace {
         let info = self.info();
         Ok(Box::new(TriangleReader {
             file: self.header.file.reader(start),
-            path: self.path.clone(),
+            path: PathBuf::from(&info.name),
             dtype,
             kind: info.self_attention,
             next: info.first_position,

@@ -12,6 +12,8 @@ pub(super) enum Columns {
     From(usize),
     /// The oldest position in a window of this many that ends at the row's own token.
     Window(usize),
+    /// Position `p` is in column `p` mod this many.
+    Ring(usize),
 }
 
 /// Positions behind the rows and columns of a stream, before padding is taken off.
@@ -25,39 +27,40 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// The position that column 0 stands for in the row of the token at `position`.
+    /// The position that column 0 stands for in the row of the token at `position`, once its columns ascend.
     pub(super) fn column_zero(&self, position: usize) -> usize {
         match self.columns {
             Columns::From(zero) => zero,
-            Columns::Window(window) => (position + 1).saturating_sub(window),
+            Columns::Window(window) | Columns::Ring(window) => (position + 1).saturating_sub(window),
         }
     }
 
-    /// The first row that is no padding.
-    pub(super) fn first_row(&self) -> usize {
-        self.start.saturating_sub(self.first)
+    /// The column, as stored, of the token at `position`.
+    pub(super) fn own_column(&self, position: usize) -> usize {
+        match self.columns {
+            Columns::Ring(window) => position % window,
+            _ => position - self.column_zero(position),
+        }
     }
 
-    /// Checks that every row has a column for its own token, and that a row is left.
+    /// Puts the columns of the row of the token at `position` into ascending order.
+    pub(super) fn ascend(&self, row: &mut [f32], position: usize) {
+        if let Columns::Ring(window) = self.columns
+            && position >= window
+        {
+            row.rotate_left((position + 1) % window);
+        }
+    }
+
+    /// Checks that every row has a column for its own token.
     ///
     /// # Errors
     /// One line that says which positions do not fit.
     pub(super) fn check(&self, layout: &Layout) -> Result<(), String> {
-        let (rows, width) = (layout.rows.len, layout.width);
-        if rows == 0 && self.start == 0 {
-            return Ok(());
-        }
-        if self.first_row() >= rows {
-            return Err(format!(
-                "--start {} leaves none of the rows, of positions {} to {}",
-                self.start,
-                self.first,
-                (self.first + rows).saturating_sub(1)
-            ));
-        }
         match self.columns {
-            Columns::From(zero) => check_fixed(zero, self.first, rows, width),
-            Columns::Window(_) => Ok(()),
+            Columns::From(_) if layout.rows.len == 0 => Ok(()),
+            Columns::From(zero) => check_fixed(zero, self.first, layout.rows.len, layout.width),
+            Columns::Window(_) | Columns::Ring(_) => Ok(()),
         }
     }
 
@@ -65,7 +68,7 @@ impl Frame {
     pub(super) fn dead_columns(&self, layout: &Layout) -> usize {
         match self.columns {
             Columns::From(zero) => (zero + layout.width).saturating_sub(self.first + layout.rows.len),
-            Columns::Window(_) => 0,
+            Columns::Window(_) | Columns::Ring(_) => 0,
         }
     }
 }
@@ -96,6 +99,8 @@ pub(super) struct Known {
     pub offset: Option<usize>,
     /// The layer's own window.
     pub window: Option<usize>,
+    /// Whether columns go round where the window is full.
+    pub ring: bool,
 }
 
 impl Known {
@@ -113,7 +118,7 @@ impl Known {
             (Some(zero), _) => Columns::From(zero),
             // As wide as the window, too narrow to count from 0: a cache that has let old columns go.
             (None, Some(window)) if window == layout.width && first.saturating_add(layout.rows.len) > window => {
-                Columns::Window(window)
+                if self.ring { Columns::Ring(window) } else { Columns::Window(window) }
             }
             _ => Columns::From(0),
         }
@@ -137,20 +142,37 @@ mod tests {
     fn only_a_square_tells_where_its_rows_stand() {
         let known = Known::default();
         assert_eq!(known.first(&of(&[8, 8])), Some(0));
-        assert_eq!(Known { offset: Some(5), window: None }.first(&of(&[8, 8])), Some(5));
+        assert_eq!(Known { offset: Some(5), ..known }.first(&of(&[8, 8])), Some(5));
         assert_eq!(known.first(&of(&[8, 9])), None);
         assert_eq!(known.first(&of(&[8, 2, 1, 8])), None);
     }
 
     #[test]
     fn columns_slide_where_a_window_is_full() {
-        let known = Known { offset: None, window: Some(8) };
+        let known = Known { window: Some(8), ..Known::default() };
         assert_eq!(known.columns(&of(&[4, 2, 1, 8]), 10), Columns::Window(8));
         assert_eq!(known.columns(&of(&[4, 2, 1, 8]), 4), Columns::From(0));
         assert_eq!(known.columns(&of(&[4, 2, 1, 9]), 5), Columns::From(0));
         assert_eq!(Known { offset: Some(6), ..known }.columns(&of(&[4, 2, 1, 8]), 10), Columns::From(6));
         let sliding = frame(6, Columns::Window(8), 0);
         assert_eq!([6, 7, 8, 20].map(|position| sliding.column_zero(position)), [0, 0, 1, 13]);
+    }
+
+    #[test]
+    fn columns_of_a_ring_are_put_into_order() {
+        let known = Known { window: Some(4), ring: true, ..Known::default() };
+        assert_eq!(known.columns(&of(&[4, 2, 1, 4]), 2), Columns::Ring(4));
+        let ring = frame(0, Columns::Ring(4), 0);
+        // Positions 3 to 6 lie in columns 3, 0, 1, 2.
+        let mut row = [4.0, 5.0, 6.0, 3.0];
+        ring.ascend(&mut row, 6);
+        assert_eq!((row, ring.column_zero(6), ring.own_column(6)), ([3.0, 4.0, 5.0, 6.0], 3, 2));
+        let mut filling = [0.0, 1.0, 0.0, 0.0];
+        ring.ascend(&mut filling, 1);
+        assert_eq!((filling, ring.column_zero(1), ring.own_column(1)), ([0.0, 1.0, 0.0, 0.0], 0, 1));
+        let mut full = [0.0, 1.0, 2.0, 3.0];
+        ring.ascend(&mut full, 3);
+        assert_eq!(full, [0.0, 1.0, 2.0, 3.0]);
     }
 
     #[test]
@@ -161,8 +183,6 @@ mod tests {
         assert!(problem.contains("up to position 8, 8 columns only up to position 7"), "{problem}");
         let problem = frame(5, Columns::From(6), 0).check(&shape).expect_err("starts too late");
         assert!(problem.contains("column 0 stands for position 6"), "{problem}");
-        let problem = frame(4, Columns::From(0), 8).check(&shape).expect_err("all padding");
-        assert!(problem.contains("--start 8 leaves none"), "{problem}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Padding at the end, which a dump does not name but shows: tokens that nobody attends to, not even they
 //! themselves. It is told of, not taken off: whoever made the dump knows.
 
-use super::source::Stream;
+use super::stream::Stream;
 use crate::error::Result;
 
 /// The note on tokens at the end that look like padding, if there are any.
@@ -13,7 +13,7 @@ pub(super) fn note(streams: &[Stream]) -> Result<Option<String>> {
     if streams.iter().any(|stream| stream.rows != first.rows) {
         return Ok(None);
     }
-    let mut least = first.rows - first.frame.first_row().min(first.rows);
+    let mut least = first.rows - first.first_sound_row().min(first.rows);
     for stream in streams {
         least = least.min(unseen(stream)?);
         if least == 0 {
@@ -24,7 +24,7 @@ pub(super) fn note(streams: &[Stream]) -> Result<Option<String>> {
     if !attends_to_itself(streams, real)? {
         return Ok(None);
     }
-    let end = first.frame.first + real;
+    let end = first.first + real;
     Ok(Some(format!(
         "the columns of the last {least} tokens are zero even in their own rows: if these are padding, --end {end} leaves \
          them out"
@@ -36,7 +36,7 @@ pub(super) fn note(streams: &[Stream]) -> Result<Option<String>> {
 fn attends_to_itself(streams: &[Stream], rows: usize) -> Result<bool> {
     let Some(last) = rows.checked_sub(1) else { return Ok(false) };
     for stream in streams {
-        if stream.open_sparse()?.weight(last, stream.own_column(last))? != 0.0 {
+        if stream.open_sparse().own_weight(last)? != 0.0 {
             return Ok(true);
         }
     }
@@ -45,14 +45,15 @@ fn attends_to_itself(streams: &[Stream], rows: usize) -> Result<bool> {
 
 /// Number of tokens at the end of a stream that get no weight from any row.
 fn unseen(stream: &Stream) -> Result<usize> {
-    let mut rows = stream.open_sparse()?;
-    let mut unseen_from = stream.frame.first_row();
-    for row in (stream.frame.first_row()..stream.rows).rev() {
+    let mut rows = stream.open_sparse();
+    let mut unseen_from = stream.first_sound_row();
+    for row in (stream.first_sound_row()..stream.rows).rev() {
         if row < unseen_from {
             break;
         }
-        let own = stream.own_column(row);
-        let weights = rows.row(row)?;
+        let position = stream.first + row;
+        let (weights, frame) = rows.row(row)?;
+        let own = position - frame.column_zero(position);
         if let Some(seen) = weights[..=own].iter().rposition(|weight| *weight != 0.0) {
             // As many columns before its own as rows before this one.
             unseen_from = unseen_from.max((row + seen + 1).saturating_sub(own));

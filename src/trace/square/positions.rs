@@ -1,45 +1,46 @@
 //! Which positions the streams of a dump stand for: from options, from metadata, from shapes; never guessed.
 
-use super::assemble::{Dump, Found};
-use super::frame::{Columns, Frame, Known};
+use super::dump::Dump;
+use super::find::Found;
+use super::frame::Known;
+use super::stream::Stream;
 use crate::error::{Error, Result};
 use crate::trace::limits::check_positions;
-use crate::trace::options::ReadOptions;
+use crate::trace::options::{ColumnOrder, ReadOptions};
 use std::collections::BTreeMap;
 
 const FIRST_POSITION: &str = "first_position";
 const COLUMN_OFFSET: &str = "column_offset.";
 const SLIDING_WINDOW: &str = "sliding_window.";
 
-/// Finds a frame for each stream.
+/// Finds the position of row 0, which all streams of a dump share, and what is known of each stream's columns.
 ///
 /// # Errors
-/// When it cannot be known where the rows of the dump stand, or a stream does not fit there.
-pub(super) fn frames(dump: &Dump, found: &[Found], options: &ReadOptions) -> Result<Vec<Frame>> {
+/// When it cannot be known where the rows of the dump stand.
+pub(super) fn first_position(dump: &Dump, found: &[Found], options: &ReadOptions) -> Result<(usize, Vec<Known>)> {
     let known = found.iter().map(|found| known(dump, found.label.layer, options)).collect::<Result<Vec<_>>>()?;
-    let first = first_position(dump, found, &known, options)?;
-    let start = options.start.unwrap_or(0);
-    let frame = |(found, known): (&Found, Known)| {
-        let frame = Frame { first, columns: known.columns(&found.layout, first), start };
-        let checked = check_positions(first.saturating_add(found.layout.rows.len));
-        checked
-            .and_then(|()| frame.check(&found.layout))
-            .map(|()| frame)
-            .map_err(|problem| Error::data(dump.arrays[found.array].place(&dump.file), problem))
-    };
-    found.iter().zip(known).map(frame).collect()
+    let first = stands_at(dump, found, &known, options)?;
+    Ok((first, known))
 }
 
-/// What the user should know of the frames that were found.
-pub(super) fn notes(found: &[Found], frames: &[Frame]) -> Vec<String> {
-    let dead = found.iter().zip(frames).map(|(found, frame)| frame.dead_columns(&found.layout)).max();
-    let sliding = frames.iter().filter(|frame| matches!(frame.columns, Columns::Window(_))).count();
+/// What the user should know of the columns that were found.
+pub(super) fn notes(streams: &[Stream]) -> Vec<String> {
+    let dead = streams.iter().map(Stream::dead_columns).max().unwrap_or(0);
+    let sliding = streams.iter().filter(|stream| stream.slides());
+    let (rings, sliding): (Vec<&Stream>, Vec<&Stream>) = sliding.partition(|stream| stream.known.ring);
     let mut notes = Vec::new();
-    if let Some(dead) = dead.filter(|dead| *dead > 0) {
+    if dead > 0 {
         notes.push(format!("{dead} columns at the end stand for no position in any row: cut"));
     }
-    if sliding > 0 {
-        notes.push(format!("{sliding} streams are as wide as their layer's window: their columns slide with the row"));
+    if !sliding.is_empty() {
+        notes.push(format!(
+            "{} streams are as wide as their layer's window: their columns slide with the row, and are taken to \
+             ascend (--columns ring where position p is in column p mod window)",
+            sliding.len()
+        ));
+    }
+    if !rings.is_empty() {
+        notes.push(format!("{} streams are rings: position p is read from column p mod window", rings.len()));
     }
     notes
 }
@@ -56,7 +57,8 @@ fn known(dump: &Dump, layer: u32, options: &ReadOptions) -> Result<Known> {
     if let Some(offset) = offset {
         check_positions(offset).map_err(|problem| Error::data(&dump.file, format!("column offset: {problem}")))?;
     }
-    Ok(Known { offset, window: window.filter(|window| *window > 0) })
+    let ring = options.columns == ColumnOrder::Ring;
+    Ok(Known { offset, window: window.filter(|window| *window > 0), ring })
 }
 
 /// What an option says, else the metadata.
@@ -67,12 +69,14 @@ fn said(dump: &Dump, key: &str, option: Option<usize>) -> Result<Option<usize>> 
     text.parse().map(Some).map_err(|_| problem())
 }
 
-/// Where row 0 stands, which all streams of a dump share.
-fn first_position(dump: &Dump, found: &[Found], known: &[Known], options: &ReadOptions) -> Result<usize> {
+fn stands_at(dump: &Dump, found: &[Found], known: &[Known], options: &ReadOptions) -> Result<usize> {
     if let Some(first) = said(dump, FIRST_POSITION, options.first_position)? {
         return Ok(first);
     }
-    let by_shape = |(found, known): (&Found, &Known)| known.first(&found.layout).map(|first| (first, found.array));
+    let by_shape = |(found, known): (&Found, &Known)| {
+        let (array, layout) = &found.parts[0];
+        found.stands_at.or_else(|| known.first(layout)).map(|first| (first, *array))
+    };
     let mut decided = found.iter().zip(known).filter_map(by_shape);
     let Some((first, array)) = decided.next() else { return Err(cannot_know(dump, &found[0])) };
     match decided.find(|(other, _)| *other != first) {
@@ -89,7 +93,15 @@ fn first_position(dump: &Dump, found: &[Found], known: &[Known], options: &ReadO
 }
 
 fn cannot_know(dump: &Dump, found: &Found) -> Error {
-    let (rows, width) = (found.layout.rows.len, found.layout.width);
+    let (array, layout) = &found.parts[0];
+    let (rows, width) = (layout.rows.len, layout.width);
+    if rows > width && !layout.decode {
+        let problem = format!(
+            "{rows} rows of {width} columns, fewer than the rows: cross-attention, which is not replayed, or a \
+             sliding layer, whose window --layer-window tells"
+        );
+        return Error::data(dump.arrays[*array].place(&dump.file), problem);
+    }
     let last = match width.checked_sub(rows) {
         None | Some(0) => String::new(),
         Some(before) => format!(" or {before} where these are the last {rows} of {width} positions"),
@@ -98,5 +110,5 @@ fn cannot_know(dump: &Dump, found: &Found) -> Error {
         "{rows} rows of {width} columns: say with --first-position where row 0 stands (0 where columns at the end \
          are unused, as in a static cache{last})"
     );
-    Error::data(dump.arrays[found.array].place(&dump.file), problem)
+    Error::data(dump.arrays[*array].place(&dump.file), problem)
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub(super) struct RowPlace {
     /// The file, for messages.
-    pub file: String,
+    pub file: Arc<str>,
     pub storage: Arc<Storage>,
     pub cells: Cells,
     /// The byte at which row 0 starts.
@@ -53,10 +53,10 @@ impl StoredRows {
         Ok(StoredRows { place: place.clone(), bytes, at: 0, raw: Vec::new(), weights: Vec::new() })
     }
 
-    /// The weights of a row.
-    pub(super) fn row(&mut self, row: usize) -> Result<&[f32]> {
+    /// The weights of a row, which the caller may change.
+    pub(super) fn row(&mut self, row: usize) -> Result<&mut [f32]> {
         self.read(self.place.start + row as u64 * self.place.stride, self.place.width)?;
-        Ok(&self.weights)
+        Ok(&mut self.weights)
     }
 
     /// A single weight.
@@ -85,6 +85,6 @@ impl StoredRows {
     }
 
     fn failure(&self, error: std::io::Error) -> Error {
-        Error::io(Path::new(&self.place.file), error)
+        Error::io(Path::new(&*self.place.file), error)
     }
 }

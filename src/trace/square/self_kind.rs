@@ -1,6 +1,6 @@
 //! Whether rows hold the token itself, where nobody says it: a diagonal of zeros says that they do not.
 
-use super::source::Stream;
+use super::stream::Stream;
 use crate::error::{Error, Result};
 use crate::trace::SelfAttention;
 
@@ -19,12 +19,12 @@ pub(super) fn from_diagonal(file: &str, streams: &[Stream]) -> Result<SelfAttent
         }
     }
     match streams.first() {
-        Some(stream) if stream.frame.first <= stream.frame.start => Ok(SelfAttention::Excluded),
+        Some(stream) if stream.first <= stream.start => Ok(SelfAttention::Excluded),
         Some(stream) => {
             let problem = format!(
                 "no row has weight on its own token: either --first-position {} is too high, or self is excluded \
                  (then say --self excluded)",
-                stream.frame.first
+                stream.first
             );
             Err(Error::data(file, problem))
         }
@@ -34,11 +34,11 @@ pub(super) fn from_diagonal(file: &str, streams: &[Stream]) -> Result<SelfAttent
 
 /// Reads as little as it can: the first token can attend to nothing but itself.
 fn has_zero_diagonal(stream: &Stream) -> Result<bool> {
-    let mut rows = stream.open_sparse()?;
-    for row in stream.frame.first_row()..stream.rows {
-        if rows.weight(row, stream.own_column(row))? != 0.0 {
+    let mut rows = stream.open_sparse();
+    for row in stream.first_sound_row()..stream.rows {
+        if rows.own_weight(row)? != 0.0 {
             return Ok(false);
         }
     }
-    Ok(stream.frame.first_row() < stream.rows)
+    Ok(stream.first_sound_row() < stream.rows)
 }

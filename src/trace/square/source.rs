@@ -1,60 +1,22 @@
 //! A trace of square arrays: its streams, the reader that cuts their rows, and what it has to say after.
 
-use super::frame::Frame;
 use super::oddity;
-use super::read::{RowPlace, StoredRows};
 use super::report::{Noticed, Report};
 use super::rule::cut;
+use super::stream::{Stream, StreamRows};
 use crate::error::{Error, Result};
 use crate::position::Position;
 use crate::trace::storage::Storage;
-use crate::trace::{RowBlock, RowReader, SelfAttention, Source, StreamLabel, TraceInfo, hash};
+use crate::trace::{RowBlock, RowReader, SelfAttention, Source, TraceInfo, hash};
 use std::path::Path;
-
-/// A stream of square arrays.
-#[derive(Clone)]
-pub(super) struct Stream {
-    pub label: StreamLabel,
-    /// The array it lies in, for messages.
-    pub array: String,
-    pub place: RowPlace,
-    pub frame: Frame,
-    /// Rows stored, padding counted.
-    pub rows: usize,
-}
-
-impl Stream {
-    /// Opens the rows for a few looks.
-    pub(super) fn open_sparse(&self) -> Result<StoredRows> {
-        StoredRows::open_sparse(&self.place)
-    }
-
-    /// The column of a row's own token.
-    pub(super) fn own_column(&self, row: usize) -> usize {
-        let position = self.frame.first + row;
-        position - self.frame.column_zero(position)
-    }
-
-    /// The first row that has a place in the trace.
-    pub(super) fn first_row(&self, kind: SelfAttention) -> usize {
-        let first = self.frame.first_row();
-        let sees_nothing = self.frame.first + first < self.frame.start + kind.first_step().index();
-        (first + usize::from(sees_nothing)).min(self.rows)
-    }
-
-    /// The step of a row, once padding is taken off.
-    pub(super) fn step(&self, row: usize) -> Position {
-        Position((self.frame.first + row - self.frame.start) as u32)
-    }
-}
 
 /// A trace of square arrays.
 pub(super) struct SquareTrace {
     pub info: TraceInfo,
     pub streams: Vec<Stream>,
     pub report: Report,
-    /// The file that the arrays are in.
-    pub content: Storage,
+    /// The files that the arrays are in.
+    pub content: Vec<Storage>,
 }
 
 impl Source for SquareTrace {
@@ -66,7 +28,7 @@ impl Source for SquareTrace {
         let description = self.streams[stream].clone();
         let kind = self.info.self_attention;
         Ok(Box::new(SquareReader {
-            rows: StoredRows::open(&description.place)?,
+            rows: description.open(),
             next: description.first_row(kind),
             kind,
             report: self.report.clone(),
@@ -77,7 +39,7 @@ impl Source for SquareTrace {
     }
 
     fn content_hash(&self) -> Result<String> {
-        hash::of_storage(&self.content).map_err(|error| Error::io(Path::new(&self.info.name), error))
+        hash::of_files(&self.content).map_err(|error| Error::io(Path::new(&self.info.name), error))
     }
 
     fn place(&self, stream: usize, step: Position) -> String {
@@ -90,15 +52,15 @@ impl Source for SquareTrace {
 }
 
 fn place(stream: &Stream, step: Position) -> String {
-    let row = step.index() + stream.frame.start - stream.frame.first;
+    let row = step.index() + stream.start - stream.first;
     let label = &stream.label;
     let stored = if row == step.index() { String::new() } else { format!(" (row {row} of the array)") };
-    format!("{}: layer {} head {}: row {step}{stored}", stream.array, label.layer, label.head)
+    format!("{}: layer {} head {}: row {step}{stored}", stream.place(row), label.layer, label.head)
 }
 
 struct SquareReader {
     stream: Stream,
-    rows: StoredRows,
+    rows: StreamRows,
     kind: SelfAttention,
     next: usize,
     index: usize,
@@ -122,8 +84,8 @@ impl RowReader for SquareReader {
 impl SquareReader {
     fn read_row(&mut self, block: &mut RowBlock) -> Result<()> {
         let (stream, step) = (&self.stream, self.stream.step(self.next));
-        let stored = self.rows.row(self.next)?;
-        let cut = cut(stored, stream.frame.first + self.next, &stream.frame, self.kind)
+        let (stored, frame) = self.rows.row(self.next)?;
+        let cut = cut(stored, stream.first + self.next, &frame, self.kind)
             .map_err(|problem| Error::data(place(stream, step), problem))?;
         self.noticed.look(&cut, step);
         let weights = block.push_rows(step, 1, |_| cut.lead + cut.weights.len());

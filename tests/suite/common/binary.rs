@@ -22,7 +22,7 @@ pub struct Ran {
 /// The binary with these arguments, in the folder of the package.
 pub fn command<A: AsRef<OsStr>>(args: &[A]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kvsim"));
-    command.args(args).current_dir(PACKAGE).stdin(Stdio::null());
+    command.args(args).current_dir(PACKAGE).stdin(Stdio::null()).env_remove("COLUMNS");
     command
 }
 
@@ -79,6 +79,17 @@ impl Ran {
         let line = self.refusal(code);
         parts.iter().for_each(|part| assert!(line.contains(part), "{part:?} is missing: {line}"));
     }
+}
+
+/// A CSV report without some of its columns: what two traces that hold the same rows, or two ways to ask
+/// for the same, have in common.
+#[track_caller]
+pub fn without(report: &str, columns: &[&str]) -> String {
+    let csv = Csv::parse(report);
+    columns.iter().for_each(|name| assert!(csv.header.iter().any(|column| column == name), "no column {name}"));
+    let kept: Vec<usize> = (0..csv.header.len()).filter(|at| !columns.contains(&&*csv.header[*at])).collect();
+    let line = |cells: &Vec<String>| kept.iter().map(|at| cells[*at].clone()).collect::<Vec<_>>().join(",") + "\n";
+    csv.rows.iter().map(line).collect()
 }
 
 /// A CSV report as maps from column name to text.
