@@ -67,7 +67,9 @@ impl Meter for Mass {
         for row in rows {
             self.retained += row.retained;
             self.row_mass += row.total;
-            self.least = Some(self.least.map_or(row.retained, |least| least.min(row.retained)));
+            if self.least.is_none_or(|least| row.retained < least) {
+                self.least = Some(row.retained);
+            }
             self.broken += u64::from(row.retained < 0.1 * row.total);
             if row.after_eviction {
                 self.retained_full += row.retained;
