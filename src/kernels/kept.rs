@@ -104,10 +104,10 @@ struct PartialCounts {
 impl PartialCounts {
     #[inline(always)]
     fn add(&mut self, weights: &[f32; LANES], limits: KeptLimits) {
-        for lane in 0..LANES {
-            self.mass[lane] += f64::from(weights[lane]);
-            self.pivotal[lane] += u32::from(weights[lane] > limits.pivotal);
-            self.heavy[lane] += u32::from(weights[lane] > limits.heavy);
+        for (lane, weight) in weights.iter().enumerate() {
+            self.mass[lane] += f64::from(*weight);
+            self.pivotal[lane] += u32::from(*weight > limits.pivotal);
+            self.heavy[lane] += u32::from(*weight > limits.heavy);
         }
     }
 

@@ -136,9 +136,9 @@ fn codes_tie_to_even() {
 #[test]
 fn scales_are_rounded_to_sixteen_bits() {
     let numbers: Vec<f32> = (0..32).map(|number| number as f32).collect();
-    assert_eq!(group(&numbers, 4).expect("in range")[31], 30.99609375);
-    assert_eq!(group(&numbers, 2).expect("in range")[31], 31.0078125);
-    assert_eq!(group(&[0.1; 32], 4).expect("in range"), [0.0999755859375; 32]);
+    assert_eq!(group(&numbers, 4).expect("in range")[31], 31.0 - 1.0 / 256.0);
+    assert_eq!(group(&numbers, 2).expect("in range")[31], 31.0 + 1.0 / 128.0);
+    assert_eq!(group(&[0.1; 32], 4).expect("in range"), [1638.0 / 16384.0; 32]);
     assert!(group(&[0.0, 1e6], 2).is_err());
 }
 

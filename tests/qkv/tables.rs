@@ -241,7 +241,9 @@ pub const BY_CHANNEL: &[(&str, [[f64; 2]; 5])] = &[
 ];
 
 /// Mean, peak and mean after the last step: compacted, in place, of layers, of the trace.
-pub const PAGES: &[(&str, [(f64, usize, f64); 4])] = &[
+type Pages = (&'static str, [(f64, usize, f64); 4]);
+
+pub const PAGES: &[Pages] = &[
     ("h2o", [(7.12, 8, 8.00), (15.16, 32, 25.89), (16.37, 32, 31.00), (16.50, 32, 32.00)]),
     ("scissorhands", [(7.12, 8, 8.00), (16.11, 32, 29.56), (16.48, 32, 31.67), (16.50, 32, 32.00)]),
     ("streaming-llm", [(7.12, 8, 8.00), (8.37, 10, 9.00), (8.37, 10, 9.00), (8.37, 10, 9.00)]),

@@ -46,7 +46,7 @@ pub(in crate::trace) fn open(path: &Path, options: &ReadOptions) -> Result<Box<d
         metadata.insert("prompt_len".to_owned(), positions.to_string());
     }
     check(&name, &layers, &metadata)?;
-    QkvTrace::new(name, "kvp", layers, metadata, Vec::new(), options)
+    QkvTrace::open(name, "kvp", layers, metadata, Vec::new(), options)
 }
 
 /// The folders in a folder whose names are this and a number, by number.

@@ -40,7 +40,7 @@ pub(in crate::trace) fn open(header: RawHeader, options: &ReadOptions) -> Result
     let maker = Maker { name: &name, path: Arc::from(Path::new(&name)), file, metadata: &metadata };
     let layers = layers.into_iter().map(|(layer, tensors)| maker.layer(layer, tensors)).collect::<Result<Vec<_>>>()?;
     check(&name, &layers, &metadata)?;
-    QkvTrace::new(name, "qkv", layers, metadata, notes, options)
+    QkvTrace::open(name, "qkv", layers, metadata, notes, options)
 }
 
 fn check_metadata(header: &RawHeader) -> Result<()> {

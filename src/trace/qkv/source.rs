@@ -33,7 +33,7 @@ impl QkvTrace {
     ///
     /// # Errors
     /// When learned sinks cannot be read, or keys take more memory than is allowed.
-    pub fn new(
+    pub fn open(
         name: String,
         format: &'static str,
         mut layers: Vec<Layer>,
@@ -105,20 +105,22 @@ fn stream(layer: &Layer, head: usize) -> StreamInfo {
     StreamInfo { label, rows: layer.queries[head].rows, dtype: "f32" }
 }
 
+/// One count for all layers where they agree, one for each where they do not.
+fn add_counts(metadata: &mut BTreeMap<String, String>, key: &str, layers: &[Layer], count: impl Fn(&Layer) -> usize) {
+    let first = count(&layers[0]);
+    if layers.iter().all(|layer| count(layer) == first) {
+        metadata.entry(key.to_owned()).or_insert_with(|| first.to_string());
+        return;
+    }
+    for layer in layers {
+        metadata.insert(format!("{key}.{}", layer.number), count(layer).to_string());
+    }
+}
+
 /// Metadata with the heads of the layers, where it does not count them: which query heads share a cache.
 fn facts(layers: &[Layer], mut metadata: BTreeMap<String, String>) -> BTreeMap<String, String> {
-    let counts: [(&str, fn(&Layer) -> usize); 2] =
-        [("query_heads", |layer| layer.queries.len()), ("kv_heads", |layer| layer.keys.len())];
-    for (key, count) in counts {
-        let first = count(&layers[0]);
-        if layers.iter().all(|layer| count(layer) == first) {
-            metadata.entry(key.to_owned()).or_insert_with(|| first.to_string());
-        } else {
-            for layer in layers {
-                metadata.insert(format!("{key}.{}", layer.number), count(layer).to_string());
-            }
-        }
-    }
+    add_counts(&mut metadata, "query_heads", layers, |layer| layer.queries.len());
+    add_counts(&mut metadata, "kv_heads", layers, |layer| layer.keys.len());
     metadata.insert("group".to_owned(), "none".to_owned());
     for layer in layers {
         if let Some(window) = layer.settings.window {

@@ -122,7 +122,7 @@ pub enum WriteError {
     Output(#[from] std::io::Error),
 }
 
-/// Bytes of the weights that [`write`] writes.
+/// Bytes of the weights that [`write()`] writes.
 pub fn written_bytes(info: &TraceInfo, stored: StoredType) -> u64 {
     info.weights() * stored.bytes() as u64
 }
