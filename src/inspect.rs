@@ -40,14 +40,18 @@ pub struct StreamFigures {
     pub warnings: Vec<String>,
 }
 
-/// Reads a stream and takes its figures; `progress` is told of weights as they are read.
+/// Reads a stream, or a sample of its rows where they have to be made, and takes its figures; `progress` is told of
+/// weights as they are read.
 ///
 /// # Errors
 /// When the trace cannot be read.
 pub fn inspect_stream(source: &dyn Source, stream: usize, progress: &dyn Fn(u64)) -> Result<StreamFigures> {
     let (mut sums, mut row_sums) = (Sums::default(), RowSums::of(source, stream));
     let mut block = RowBlock::default();
-    let mut reader = source.open(stream)?;
+    let mut reader = match source.sample(stream)? {
+        Some(sample) => sample,
+        None => source.open(stream)?,
+    };
     while reader.read(&mut block, 16)? > 0 {
         block.rows().for_each(|row| sums.add(row, &mut row_sums));
         progress(block.weights() as u64);

@@ -51,7 +51,7 @@ pub fn csv(text: &str) -> Cow<'_, str> {
     if looks_like_formula(text.trim_start_matches('\'')) { Cow::Owned(format!("'{text}")) } else { text }
 }
 
-/// The text that [`csv`] wrote.
+/// The text that [`csv()`] wrote.
 pub fn from_csv(cell: &str) -> &str {
     match cell.strip_prefix('\'') {
         Some(text) if looks_like_formula(text.trim_start_matches('\'')) => text,

@@ -107,7 +107,7 @@ impl AnalyzeArgs {
         let outputs: Vec<&Path> = self.output.iter().map(PathBuf::as_path).collect();
         refuse_overlap(&self.traces.iter().map(OsString::as_os_str).collect::<Vec<_>>(), &outputs)?;
         let mut output = Output::open(self.output.as_deref())?;
-        let ((trace, read), streams) = (self.read.of_one(&self.traces)?, self.streams.selection()?);
+        let ((trace, read), streams) = (self.read.of_one(&self.traces, self.quiet)?, self.streams.selection()?);
         let trace = OpenTrace::open(trace, &read, &streams, None, &mut notes::listener(self.quiet))?;
         let info = trace.info();
         let sweep = self.advice.sweep(trace.chosen.positions)?;

@@ -10,7 +10,7 @@ use clap::Args;
 use kvsim::error::Error;
 use kvsim::trace::TraceInfo;
 use kvsim::trace::options::ReadOptions;
-use kvsim::trace::safetensors::{StoredType, write};
+use kvsim::trace::safetensors::{StoredType, write, written_bytes};
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -48,7 +48,7 @@ impl ConvertArgs {
         let inputs: Vec<&OsStr> = self.traces.iter().map(OsString::as_os_str).collect();
         refuse_overlap(&inputs, &[&self.output])?;
         let mut output = Output::open(Some(&self.output))?;
-        let source = self.read.open(&self.traces)?;
+        let source = self.read.open(&self.traces, self.quiet)?;
         let info = source.info();
         if info.streams.is_empty() {
             return Err(Error::data(&info.name, "there is no stream to write").into());
@@ -56,12 +56,21 @@ impl ConvertArgs {
         notes::note(self.quiet, &info.name, &info.notes);
         let progress = Progress::new(&[("writing", info.weights())], self.quiet);
         let dtype = self.dtype.unwrap_or_else(|| stored_type(info, &self.read.options()));
+        notes::note(self.quiet, &info.name, &size_note(info, dtype));
         written(write(&*source, dtype, &mut output, &|weights| progress.add(0, weights)))?;
         output.finish()?;
         drop(progress);
         notes::warn(self.quiet, &info.name, &source.warnings());
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// What rows will take that the trace holds no bytes of.
+fn size_note(info: &TraceInfo, dtype: StoredType) -> Vec<String> {
+    let (rows, streams) = (info.rows(), info.streams.len());
+    let mib = written_bytes(info, dtype).div_ceil(1 << 20);
+    let note = || format!("{rows} rows of {streams} query heads are rebuilt and take {mib} MiB in the file");
+    info.rows_are_rebuilt().then(note).into_iter().collect()
 }
 
 /// The narrowest type that holds every weight of the trace as it is read.

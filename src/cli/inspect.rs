@@ -14,6 +14,9 @@ use serde_json::json;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+/// Characters of a metadata value that are shown.
+const MOST_SHOWN: usize = 120;
+
 /// Say what is in a trace
 ///
 /// Streams, rows, stored type, metadata; for each stream the row sums, the share of weights that
@@ -48,13 +51,15 @@ enum Format {
 
 impl InspectArgs {
     pub fn run(&self) -> Result<ExitCode> {
-        let source = self.read.open(&self.traces)?;
+        let source = self.read.open(&self.traces, self.quiet)?;
+        let about = source.about()?;
         let figures = self.figures(&*source)?;
-        let (info, said) = (source.info(), said(&*source, &figures));
+        let (info, mut said) = (source.info(), said(&*source, &figures));
+        said.extend(about.warnings.into_iter().map(|warning| ("warning", warning)));
         let command = self.replay_command(info, &figures);
         print(&match self.format {
-            Format::Text => format!("{}\nreplay it with:\n  {command}\n", text(info, &figures, &said)),
-            Format::Json => json(info, &figures, &said, &command),
+            Format::Text => format!("{}\nreplay it with:\n  {command}\n", text(info, &about.lines, &figures, &said)),
+            Format::Json => json(info, &about.lines, &figures, &said, &command),
         })
     }
 
@@ -90,7 +95,7 @@ fn said(source: &dyn Source, figures: &[StreamFigures]) -> Vec<(&'static str, St
     notes.chain(of_trace("remark", source.remarks())).chain(figures.iter().flat_map(of_stream)).collect()
 }
 
-fn text(info: &TraceInfo, figures: &[StreamFigures], said: &[(&str, String)]) -> String {
+fn text(info: &TraceInfo, about: &[String], figures: &[StreamFigures], said: &[(&str, String)]) -> String {
     let mut text = format!(
         "{}: {}, self {}, {} positions, {} stream{}\n",
         plain(&info.name),
@@ -100,7 +105,8 @@ fn text(info: &TraceInfo, figures: &[StreamFigures], said: &[(&str, String)]) ->
         info.streams.len(),
         if info.streams.len() == 1 { "" } else { "s" }
     );
-    text.extend(info.metadata.iter().map(|(key, value)| format!("  {}: {}\n", plain(key), plain(value))));
+    text.extend(info.metadata.iter().map(|(key, value)| format!("  {}: {}\n", plain(key), shortened(&plain(value)))));
+    text.extend(about.iter().map(|line| format!("{}\n", plain(line))));
     text.push('\n');
     text.push_str(&table(figures).aligned());
     if !said.is_empty() {
@@ -108,6 +114,14 @@ fn text(info: &TraceInfo, figures: &[StreamFigures], said: &[(&str, String)]) ->
     }
     text.extend(said.iter().map(|(kind, what)| format!("{kind}: {}\n", plain(what))));
     text
+}
+
+/// Metadata such as the text of all tokens is cut for people; JSON has it whole.
+fn shortened(value: &str) -> String {
+    match value.char_indices().nth(MOST_SHOWN) {
+        None => value.to_owned(),
+        Some((end, _)) => format!("{}... ({} characters)", &value[..end], value.chars().count()),
+    }
 }
 
 fn table(figures: &[StreamFigures]) -> TextTable {
@@ -137,13 +151,20 @@ fn table(figures: &[StreamFigures]) -> TextTable {
     }
 }
 
-fn json(info: &TraceInfo, figures: &[StreamFigures], said: &[(&str, String)], command: &str) -> String {
+fn json(
+    info: &TraceInfo,
+    about: &[String],
+    figures: &[StreamFigures],
+    said: &[(&str, String)],
+    command: &str,
+) -> String {
     let value = json!({
         "trace": info.name,
         "format": info.format,
         "self": info.self_attention.word(),
         "positions": info.positions,
         "metadata": info.metadata,
+        "about": about,
         "streams": figures,
         "said": said.iter().map(|(kind, what)| json!({ "kind": kind, "text": what })).collect::<Vec<_>>(),
         "replay": command,

@@ -67,28 +67,30 @@ pub struct ReadArgs {
 }
 
 impl ReadArgs {
-    /// The traces that are opened, and how: of files that are joined, the first stands for all.
-    pub fn of<'a>(&self, traces: &'a [OsString]) -> (&'a [OsString], ReadOptions) {
+    /// The traces that are opened, and how: of files that are joined, the first stands for all. What is said of
+    /// work before it is done is a note too.
+    pub fn of<'a>(&self, traces: &'a [OsString], quiet: bool) -> (&'a [OsString], ReadOptions) {
+        let options = ReadOptions { announce: (!quiet).then_some(announce), ..self.options() };
         match traces {
             [_, others @ ..] if self.join => {
                 let joined = others.iter().map(PathBuf::from).collect();
-                (&traces[..1], ReadOptions { joined, ..self.options() })
+                (&traces[..1], ReadOptions { joined, ..options })
             }
-            _ => (traces, self.options()),
+            _ => (traces, options),
         }
     }
 
     /// The one trace that a command works on, and how it is read.
-    pub fn of_one<'a>(&self, traces: &'a [OsString]) -> Result<(&'a OsString, ReadOptions)> {
-        match self.of(traces) {
+    pub fn of_one<'a>(&self, traces: &'a [OsString], quiet: bool) -> Result<(&'a OsString, ReadOptions)> {
+        match self.of(traces, quiet) {
             ([trace], options) => Ok((trace, options)),
             _ => Err(Error::usage("several files are one trace only with --join")),
         }
     }
 
     /// Opens a trace, or all of several files as one.
-    pub fn open(&self, traces: &[OsString]) -> Result<Box<dyn Source>> {
-        let (trace, options) = self.of_one(traces)?;
+    pub fn open(&self, traces: &[OsString], quiet: bool) -> Result<Box<dyn Source>> {
+        let (trace, options) = self.of_one(traces, quiet)?;
         formats::open(trace, &options)
     }
 
@@ -115,7 +117,7 @@ impl ReadArgs {
             arrays: self.array.clone(),
             joined: Vec::new(),
             max_memory: self.max_memory,
-            announce: Some(|text| to_stderr(&format!("note: {text}"))),
+            announce: None,
         }
     }
 }
@@ -128,6 +130,10 @@ pub fn quoted(word: &str) -> String {
     } else {
         format!("'{}'", word.replace('\'', "'\\''"))
     }
+}
+
+fn announce(text: &str) {
+    to_stderr(&format!("note: {text}"));
 }
 
 fn parse_size(text: &str) -> Result<u64, String> {

@@ -210,7 +210,7 @@ impl ReplayArgs {
 
     /// The experiment that was described.
     fn experiment(&self) -> Result<Experiment, Error> {
-        let (traces, read) = self.read.of(&self.traces);
+        let (traces, read) = self.read.of(&self.traces, self.quiet);
         let experiment = Experiment {
             traces: traces.to_vec(),
             read,

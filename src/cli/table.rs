@@ -29,6 +29,7 @@ use std::process::ExitCode;
     kvsim replay --policy scissorhands,h2o --budget 256,512 --format csv | kvsim table - --difference scissorhands,h2o\n  \
     kvsim table results.csv --rows recent_window --columns policy --filter budget=256\n  \
     kvsim table a.csv b.jsonl --rows layer,policy --sort retained_mass:desc -o table.md\n  \
+    kvsim table results.csv --best recent_window --values peak_miss_rate,retained_mass\n  \
     kvsim table results.csv --into README.md --block policies --check")]
 pub struct TableArgs {
     /// Result files, or - for standard input
@@ -55,6 +56,11 @@ pub struct TableArgs {
     /// in the order of their first line
     #[arg(long, value_name = "COLUMN[:desc]")]
     sort: Option<String>,
+
+    /// Of lines that differ in this column alone, show the one whose first figure is best, with the
+    /// column's value in brackets: each policy at its own best window with --best recent_window
+    #[arg(long, value_name = "COLUMN")]
+    best: Option<String>,
 
     /// Add a row with the absolute difference of two rows
     #[arg(long, value_name = "A,B")]
@@ -99,6 +105,10 @@ impl TableArgs {
         let place = |problem| Error::data(self.names(), problem);
         let mut results = self.read()?;
         results.filter(&self.filters()?).map_err(place)?;
+        if let Some(key) = &self.best {
+            let first = self.values.first().ok_or_else(|| Error::usage("--best needs a figure in --values"))?;
+            results.keep_best(key, first).map_err(place)?;
+        }
         if let Some(sort) = &self.sort {
             let (column, descending) = sort.strip_suffix(":desc").map_or((&**sort, false), |column| (column, true));
             results.sort(column, descending).map_err(place)?;
@@ -144,6 +154,7 @@ impl TableArgs {
             rows: self.rows.clone(),
             columns: self.columns.clone(),
             values: self.values.clone(),
+            aside: self.best.clone(),
             difference: self.difference.as_ref().map(difference).transpose().map_err(Error::Usage)?,
             bold: format.name == "markdown" && !self.no_bold,
             precision: self.precision,

@@ -79,6 +79,9 @@ impl Selection {
     /// When the trace has no such layer or head, its streams cannot share caches in this way, what is said
     /// contradicts the trace, or the streams chosen are not equally long.
     pub fn choose(&self, info: &TraceInfo, steps: Option<usize>) -> Result<ChosenCaches> {
+        if info.rows_are_rebuilt() {
+            self.refuse_other_groups(info)?;
+        }
         let facts = self.facts_of(info)?;
         let mut caches = caches_with(info, &facts)?;
         let labels = || info.streams.iter().map(|stream| &stream.label);
@@ -103,6 +106,25 @@ impl Selection {
         }
         let kv_heads = if kv_heads.is_empty() { "off".to_owned() } else { in_short(kv_heads) };
         Ok(ChosenCaches { positions: positions(info, &caches), caches, kv_heads, facts, notes })
+    }
+
+    /// Of queries and keys a cache is a KV head, whatever is forced: its keys are those that rows are made of.
+    fn refuse_other_groups(&self, info: &TraceInfo) -> Result<()> {
+        let other = |layer: u32| match &self.kv_heads {
+            None => false,
+            Some(KvHeads::Off) => info.facts.kv_heads.of(layer) != info.facts.query_heads.of(layer),
+            Some(KvHeads::Count(counts)) => {
+                counts.of(layer).is_some_and(|count| info.facts.kv_heads.of(layer) != Some(count))
+            }
+        };
+        let flag = match () {
+            () if info.streams.iter().any(|stream| other(stream.label.layer)) => "--kv-heads",
+            () if !self.share_cache.is_empty() => "--share-cache",
+            () => return Ok(()),
+        };
+        let problem =
+            "a cache is a KV head of its queries, keys and values: leave it out, or convert the trace to rows";
+        Err(Error::usage(format!("{flag}: {}: {problem}", info.name)))
     }
 
     /// The facts of a trace with what is said of its caches.

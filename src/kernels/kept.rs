@@ -72,25 +72,48 @@ impl Kernel for MeasureKept<'_> {
     /// over gathered weights.
     #[inline(always)]
     fn run(self) -> Gathered {
-        let (mut partial, mut weights) = ([0.0; LANES], [0.0_f32; LANES]);
-        let (mut pivotal, mut heavy) = (0, 0);
-        let mut add = |weights: &[f32]| {
-            for (partial, weight) in partial.iter_mut().zip(weights) {
-                *partial += f64::from(*weight);
-                pivotal += u32::from(*weight > self.limits.pivotal);
-                heavy += u32::from(*weight > self.limits.heavy);
-            }
-        };
+        let mut found = PartialCounts { mass: [0.0; LANES], pivotal: [0; LANES], heavy: [0; LANES] };
         let (kept, rest) = self.kept.as_chunks::<LANES>();
         for kept in kept {
-            copy_weights(self.row, kept, &mut weights);
-            add(&weights);
+            let first = kept[0].index();
+            if kept[LANES - 1].index() == first + LANES - 1 {
+                let run: &[f32; LANES] = self.row[first..first + LANES].try_into().expect("a whole chunk");
+                found.add(run, self.limits);
+            } else {
+                found.add(&std::array::from_fn(|lane| self.row[kept[lane].index()]), self.limits);
+            }
         }
-        for (position, weight) in rest.iter().zip(&mut weights) {
-            *weight = self.row[position.index()];
+        let mut gathered = found.total();
+        for (position, partial) in rest.iter().zip(&mut found.mass) {
+            let weight = self.row[position.index()];
+            *partial += f64::from(weight);
+            gathered.pivotal += u32::from(weight > self.limits.pivotal);
+            gathered.heavy += u32::from(weight > self.limits.heavy);
         }
-        add(&weights[..rest.len()]);
-        Gathered { mass: fold(&partial), pivotal, heavy }
+        Gathered { mass: fold(&found.mass), ..gathered }
+    }
+}
+
+/// What has been found so far, by place in a chunk.
+struct PartialCounts {
+    mass: [f64; LANES],
+    pivotal: [u32; LANES],
+    heavy: [u32; LANES],
+}
+
+impl PartialCounts {
+    #[inline(always)]
+    fn add(&mut self, weights: &[f32; LANES], limits: KeptLimits) {
+        for lane in 0..LANES {
+            self.mass[lane] += f64::from(weights[lane]);
+            self.pivotal[lane] += u32::from(weights[lane] > limits.pivotal);
+            self.heavy[lane] += u32::from(weights[lane] > limits.heavy);
+        }
+    }
+
+    #[inline(always)]
+    fn total(&self) -> Gathered {
+        Gathered { mass: 0.0, pivotal: self.pivotal.iter().sum(), heavy: self.heavy.iter().sum() }
     }
 }
 

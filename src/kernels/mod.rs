@@ -4,23 +4,33 @@
 //! version for the best instruction set that the running processor has. The versions agree to the
 //! bit: sums keep [`LANES`] partial accumulators that are combined in a fixed order, whatever the
 //! vector width. The two loops that see every weight of a row or every slot of a lane have a twin in
-//! `avx512`, written with that instruction set's own operations. Knows nothing of traces, policies
-//! or lanes.
+//! `avx512`, written with that instruction set's own operations. What rebuilds rows from queries and keys is
+//! written once over sixteen numbers at a time (`simd`), whose operations each instruction set has. Knows
+//! nothing of traces, policies or lanes.
 
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod kept;
+mod peak;
+mod products;
+#[cfg(test)]
+mod rebuilt_rows;
 mod rings;
 mod row;
 mod scores;
+mod simd;
+mod softmax;
 #[cfg(test)]
 mod tests;
 mod widen;
 
 pub use kept::{Gathered, KeptLimits, gather, measure};
+pub use peak::multiply_adds;
+pub use products::{KeyPanel, ScoreRow, products};
 pub use rings::{add_exactly, add_rows, pool_max, replace};
 pub use row::{Picked, RowLimits, RowScan, count_over, nth_largest, pick_from, scan_row, sum, sum_over};
 pub use scores::{Score, accumulate, count_above, lowest, mark_above};
+pub use softmax::{Logits, Normalizer, softmax};
 pub use widen::{widen_bf16, widen_f16};
 
 /// Number of partial accumulators, and of elements that a loop takes at a time.
@@ -35,6 +45,17 @@ fn has_avx512() -> bool {
         && is_x86_feature_detected!("avx512dq")
         && is_x86_feature_detected!("avx512vl")
         && is_x86_feature_detected!("bmi2")
+}
+
+/// Whether this processor has vectors of 256 bits and fused multiply-add.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn has_avx2() -> bool {
+    is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("fma")
+        && is_x86_feature_detected!("bmi1")
+        && is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("lzcnt")
 }
 
 /// A loop that can be compiled for several instruction sets.
@@ -61,12 +82,7 @@ fn dispatch<K: Kernel>(kernel: K) -> K::Output {
             // SAFETY: every feature that the function enables was found, or is implied by one found.
             return unsafe { with_avx512(kernel) };
         }
-        if is_x86_feature_detected!("avx2")
-            && is_x86_feature_detected!("fma")
-            && is_x86_feature_detected!("bmi1")
-            && is_x86_feature_detected!("bmi2")
-            && is_x86_feature_detected!("lzcnt")
-        {
+        if has_avx2() {
             // SAFETY: every feature that the function enables was found, or is implied by one found.
             return unsafe { with_avx2(kernel) };
         }

@@ -42,11 +42,11 @@ impl Meter for Kept {
         for step in steps {
             let Some(held) = step.held else { continue };
             self.calls += u64::from(held.evicted > 0);
-            self.evicted += held.evicted as u64;
-            self.expired += held.expired as u64;
+            self.evicted += u64::from(held.evicted);
+            self.expired += u64::from(held.expired);
             if !step.in_prompt {
-                self.kept += held.kept as u64;
-                self.peak = self.peak.max(held.kept as u64);
+                self.kept += u64::from(held.kept);
+                self.peak = self.peak.max(u64::from(held.kept));
             }
         }
     }

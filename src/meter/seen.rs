@@ -91,11 +91,11 @@ pub struct StepCounts {
 #[non_exhaustive]
 pub struct Held {
     /// Positions held at the end of the step.
-    pub kept: usize,
+    pub kept: u32,
     /// Positions evicted.
-    pub evicted: usize,
+    pub evicted: u32,
     /// Positions that left because no later row can attend to them.
-    pub expired: usize,
+    pub expired: u32,
 }
 
 impl RowCounts {
@@ -125,7 +125,7 @@ impl Held {
     /// What became of the kept set.
     #[inline]
     pub(crate) fn new(kept: usize, evicted: usize, expired: usize) -> Held {
-        Held { kept, evicted, expired }
+        Held { kept: kept as u32, evicted: evicted as u32, expired: expired as u32 }
     }
 }
 

@@ -1,6 +1,6 @@
 //! A lane of a bound: no kept set, only what could have been retained of each row.
 
-use super::lane_meters::LaneMeters;
+use super::lane_meters::{Counts, LaneMeters};
 use super::lane_site::LaneSite;
 use super::schedule::Schedule;
 use super::step_batch::StepBatch;
@@ -32,7 +32,8 @@ impl BoundLane {
         BoundLane { bound, held, alive, schedule, first, meters }
     }
 
-    pub(super) fn run(&mut self, batch: &StepBatch) {
+    pub(super) fn run(&mut self, batch: &StepBatch, counts: &mut Counts) {
+        self.meters.swap(counts);
         for step in 0..batch.len() {
             let position = batch.position(step);
             let in_prompt = self.schedule.is_in_prompt(position);
@@ -43,6 +44,7 @@ impl BoundLane {
             self.meters.add_step(StepCounts::new(position, in_prompt, measured, None));
         }
         self.meters.flush();
+        self.meters.swap(counts);
     }
 
     fn measure(&mut self, batch: &StepBatch, step: usize, head: usize) {

@@ -3,6 +3,7 @@
 use super::bound_lane::BoundLane;
 use super::coupled_handle::handles;
 use super::lane::Lane;
+use super::lane_meters::Counts;
 use super::lane_plan::LanePlan;
 use super::lane_site::LaneSite;
 use super::observer::StepRecord;
@@ -54,11 +55,16 @@ impl CacheLanes {
 
     /// Replays a batch of every cache; where logs are given, one for each cache, each step is
     /// recorded.
-    pub(super) fn run(&mut self, batches: &[StepBatch], mut logs: Option<&mut [Vec<StepRecord>]>) -> Result<()> {
+    pub(super) fn run(
+        &mut self,
+        batches: &[StepBatch],
+        counts: &mut Counts,
+        mut logs: Option<&mut [Vec<StepRecord>]>,
+    ) -> Result<()> {
         match self {
             CacheLanes::Apart(lanes) => {
                 for (cache, (lane, batch)) in lanes.iter_mut().zip(batches).enumerate() {
-                    lane.run(batch, logs.as_deref_mut().map(|logs| &mut logs[cache]))?;
+                    lane.run(batch, counts, logs.as_deref_mut().map(|logs| &mut logs[cache]))?;
                 }
             }
             CacheLanes::Coupled(lanes) => {

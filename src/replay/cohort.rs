@@ -7,6 +7,7 @@ use super::cache_lanes::{CacheLanes, LaneStart};
 use super::caches::CachePlan;
 use super::context::{Context, Outcome};
 use super::feed::Feeds;
+use super::lane_meters::Counts;
 use super::lane_plan::LanePlan;
 use super::lane_site::LaneSite;
 use super::observer::Stage;
@@ -41,6 +42,7 @@ pub(super) struct Cohort<'a> {
     caches: Vec<&'a CachePlan>,
     watches: Vec<RowWatch<'a>>,
     lanes: Vec<CacheLanes>,
+    counts: Counts,
     /// Whether the work on a batch is spread over threads.
     spread: bool,
 }
@@ -66,7 +68,7 @@ impl<'a> Cohort<'a> {
         let lanes = context.lanes.iter().enumerate().map(on_caches).collect::<Result<Vec<CacheLanes>>>()?;
         let caches: Vec<&CachePlan> = indices.iter().map(|index| &caches[*index]).collect();
         let watches = watches(context, &caches);
-        Ok(Cohort { context, caches, watches, lanes, spread })
+        Ok(Cohort { context, caches, watches, lanes, counts: Counts::default(), spread })
     }
 
     /// Replays all batches; one outcome for each cache.
@@ -106,10 +108,14 @@ impl<'a> Cohort<'a> {
         if self.context.observer.needs().has(Needs::STEP_RECORDS) {
             self.run_recorded(batches)?;
         } else if self.spread && self.lanes.len() > 1 {
-            let results: Vec<Result<()>> = self.lanes.par_iter_mut().map(|lane| lane.run(batches, None)).collect();
+            let results: Vec<Result<()>> = self
+                .lanes
+                .par_iter_mut()
+                .map_init(Counts::default, |counts, lane| lane.run(batches, counts, None))
+                .collect();
             results.into_iter().collect::<Result<()>>()?;
         } else {
-            self.lanes.iter_mut().try_for_each(|lane| lane.run(batches, None))?;
+            self.lanes.iter_mut().try_for_each(|lane| lane.run(batches, &mut self.counts, None))?;
         }
         Ok(())
     }
@@ -117,7 +123,8 @@ impl<'a> Cohort<'a> {
     /// Records what every lane does, and shows the records cache by cache.
     fn run_recorded(&mut self, batches: &[StepBatch]) -> Result<()> {
         let mut logs = vec![vec![Vec::new(); self.caches.len()]; self.lanes.len()];
-        self.lanes.iter_mut().zip(&mut logs).try_for_each(|(lane, logs)| lane.run(batches, Some(logs)))?;
+        let counts = &mut self.counts;
+        self.lanes.iter_mut().zip(&mut logs).try_for_each(|(lane, logs)| lane.run(batches, counts, Some(logs)))?;
         for (index, cache) in self.caches.iter().enumerate() {
             let records: Vec<_> = logs.iter_mut().map(|logs| std::mem::take(&mut logs[index])).collect();
             self.context.observer.steps(cache, &records)?;

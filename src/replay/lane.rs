@@ -1,6 +1,7 @@
 //! A lane: one policy or bound with concrete parameters on one cache.
 
 use super::bound_lane::BoundLane;
+use super::lane_meters::Counts;
 use super::observer::StepRecord;
 use super::policy_lane::PolicyLane;
 use super::step_batch::StepBatch;
@@ -15,11 +16,16 @@ pub(super) enum Lane {
 
 impl Lane {
     /// Replays a batch of steps; records each where a log is given.
-    pub(super) fn run(&mut self, batch: &StepBatch, log: Option<&mut Vec<StepRecord>>) -> Result<()> {
+    pub(super) fn run(
+        &mut self,
+        batch: &StepBatch,
+        counts: &mut Counts,
+        log: Option<&mut Vec<StepRecord>>,
+    ) -> Result<()> {
         match self {
-            Lane::Policy(lane) => lane.run(batch, log),
+            Lane::Policy(lane) => lane.run(batch, counts, log),
             Lane::Bound(lane) => {
-                lane.run(batch);
+                lane.run(batch, counts);
                 Ok(())
             }
         }

@@ -12,10 +12,17 @@ pub(super) struct LaneMeters {
     running: Running,
     /// Those of the step under way, where steps are recorded.
     of_step: Option<Running>,
-    rows: Vec<RowCounts>,
-    steps: Vec<StepCounts>,
+    counts: Counts,
     /// Rows before the step under way.
     rows_before: usize,
+}
+
+/// What the engine has counted and meters have not. A thread's lanes, which take turns, write to the
+/// same ones: they stay near.
+#[derive(Default)]
+pub(super) struct Counts {
+    rows: Vec<RowCounts>,
+    steps: Vec<StepCounts>,
 }
 
 impl LaneMeters {
@@ -25,7 +32,7 @@ impl LaneMeters {
         let possible = |plan: &&MeterPlan| has_kept_set || !plan.entry.needs.has_any(set);
         let plans: Vec<MeterPlan> = plans.iter().filter(possible).cloned().collect();
         let running = Running::start(plans.iter(), budget);
-        LaneMeters { plans, budget, running, of_step: None, rows: Vec::new(), steps: Vec::new(), rows_before: 0 }
+        LaneMeters { plans, budget, running, of_step: None, counts: Counts::default(), rows_before: 0 }
     }
 
     /// Whether a meter looks at the weights of kept positions.
@@ -38,20 +45,20 @@ impl LaneMeters {
     pub(super) fn start_recording(&mut self) {
         let by_step = self.plans.iter().filter(|plan| plan.entry.by_step);
         self.of_step = Some(Running::start(by_step, self.budget));
-        self.rows_before = self.rows.len();
+        self.rows_before = self.counts.rows.len();
     }
 
     /// What was counted of the step under way.
     pub(super) fn recorded(&mut self) -> Tally {
         let mut step = self.of_step.take().expect("the step was begun");
-        step.count(&self.rows[self.rows_before..], self.steps.last_chunk::<1>().map_or(&[], |last| last));
+        step.count(&self.counts.rows[self.rows_before..], self.counts.steps.last_chunk::<1>().map_or(&[], |last| last));
         step.finish(&LaneEnd::new(None))
     }
 
     /// Takes in a measured row.
     #[inline]
     pub(super) fn add_row(&mut self, counts: RowCounts, positions: &[Position], weights: Option<&[f32]>, row: &[f32]) {
-        self.rows.push(counts);
+        self.counts.rows.push(counts);
         if self.running.by_row {
             let seen = KeptRow::new(counts, positions, weights, row);
             self.running.look_at(seen);
@@ -62,14 +69,20 @@ impl LaneMeters {
     /// Takes in a step.
     #[inline]
     pub(super) fn add_step(&mut self, counts: StepCounts) {
-        self.steps.push(counts);
+        self.counts.steps.push(counts);
     }
 
     /// Hands on what was counted: once a batch, so that meters cost no call a row.
     pub(super) fn flush(&mut self) {
-        self.running.count(&self.rows, &self.steps);
-        self.rows.clear();
-        self.steps.clear();
+        self.running.count(&self.counts.rows, &self.counts.steps);
+        self.counts.rows.clear();
+        self.counts.steps.clear();
+    }
+
+    /// Exchanges the counts, which are empty between batches.
+    #[inline]
+    pub(super) fn swap(&mut self, counts: &mut Counts) {
+        std::mem::swap(&mut self.counts, counts);
     }
 
     pub(super) fn finish(mut self, end: &LaneEnd) -> Tally {

@@ -1,7 +1,7 @@
 //! A lane of a policy: measures what its cache keeps of each row, lets the policy act, counts.
 
 use super::cache::Cache;
-use super::lane_meters::LaneMeters;
+use super::lane_meters::{Counts, LaneMeters};
 use super::lane_site::LaneSite;
 use super::observer::StepRecord;
 use super::row_facts::RowFacts;
@@ -41,11 +41,18 @@ impl PolicyLane {
         }
     }
 
-    pub(super) fn run(&mut self, batch: &StepBatch, mut log: Option<&mut Vec<StepRecord>>) -> Result<()> {
+    pub(super) fn run(
+        &mut self,
+        batch: &StepBatch,
+        counts: &mut Counts,
+        mut log: Option<&mut Vec<StepRecord>>,
+    ) -> Result<()> {
+        self.meters.swap(counts);
         for step in 0..batch.len() {
             self.step(batch, step, log.as_deref_mut())?;
         }
         self.end_batch();
+        self.meters.swap(counts);
         Ok(())
     }
 

@@ -18,6 +18,8 @@ pub struct PivotPlan {
     pub columns: String,
     /// Figures shown in each cell.
     pub values: Vec<String>,
+    /// A column whose value stands behind each cell in brackets, where the line has one.
+    pub aside: Option<String>,
     /// Adds a row with the absolute difference of two rows, by their titles.
     pub difference: Option<(String, String)>,
     /// Whether the best figure of each column is set in bold.
@@ -32,6 +34,7 @@ impl Default for PivotPlan {
             rows: vec!["policy".to_owned()],
             columns: "budget".to_owned(),
             values: vec!["retained_mass".to_owned()],
+            aside: None,
             difference: None,
             bold: false,
             precision: DECIMALS,
@@ -49,6 +52,8 @@ pub struct Pivot<'a> {
     column_titles: Vec<&'a Cell>,
     /// By row, then column.
     cells: Vec<Vec<Option<&'a Line>>>,
+    /// Where [`PivotPlan::aside`] stands.
+    aside: Option<usize>,
     /// The two rows of [`PivotPlan::difference`].
     difference: Option<(usize, usize)>,
 }
@@ -69,6 +74,7 @@ impl<'a> Pivot<'a> {
             row_titles: Vec::new(),
             column_titles: Vec::new(),
             cells: Vec::new(),
+            aside: plan.aside.as_ref().map(|name| results.column(name)).transpose()?,
             difference: None,
         };
         for line in results.lines() {
@@ -162,7 +168,14 @@ impl<'a> Pivot<'a> {
             let text = self.value(row, column, value).rounded(self.plan.precision);
             if self.plan.bold && self.is_best(row, column, value) { format!("**{text}**") } else { text }
         };
-        joined((0..self.values.len()).map(figure).collect())
+        joined((0..self.values.len()).map(figure).collect()) + &self.aside(row, column)
+    }
+
+    /// What stands in brackets behind a cell.
+    fn aside(&self, row: usize, column: usize) -> String {
+        let line = self.cells[row].get(column).copied().flatten();
+        let cell = self.aside.zip(line).map(|(at, line)| &line[at]).filter(|cell| !cell.is_blank());
+        cell.map_or(String::new(), |cell| format!(" ({})", cell.exact()))
     }
 
     fn difference_row(&self, a: usize, b: usize) -> Vec<String> {

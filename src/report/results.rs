@@ -3,7 +3,8 @@
 
 use super::cell::Cell;
 use super::schema::{self, Column, Reading};
-use std::collections::BTreeMap;
+use crate::meter::Better;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Lines under columns.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -137,6 +138,40 @@ impl Results {
         Ok(())
     }
 
+    /// Of lines that differ in one key alone, keeps the one whose figure is best, the first where several
+    /// tie: every policy at its own best window, say.
+    ///
+    /// # Errors
+    /// When a column is missing, `key` is not a key, or no direction of `figure` is better.
+    pub fn keep_best(&mut self, key: &str, figure: &str) -> Result<(), String> {
+        let (key_at, figure_at) = (self.column(key)?, self.column(figure)?);
+        if !self.columns[key_at].is_key() {
+            return Err(format!(
+                "{key} is a figure: the best is chosen among the values of a parameter or another key"
+            ));
+        }
+        let sign = match self.columns[figure_at].better() {
+            Better::Higher => 1.0,
+            Better::Lower => -1.0,
+            Better::Neither => return Err(format!("no direction of {figure} is better: name another figure first")),
+        };
+        let is_key = |at: &usize| *at != key_at && self.columns[*at].is_key();
+        let keys: Vec<usize> = (0..self.columns.len()).filter(is_key).collect();
+        let mut best: BTreeMap<String, (usize, f64)> = BTreeMap::new();
+        for (index, line) in self.lines.iter().enumerate() {
+            let value = line[figure_at].number().map_or(f64::NEG_INFINITY, |number| sign * number);
+            let group = keys.iter().map(|at| line[*at].exact() + "\n").collect();
+            let leader = best.entry(group).or_insert((index, value));
+            if value > leader.1 {
+                *leader = (index, value);
+            }
+        }
+        let kept: BTreeSet<usize> = best.into_values().map(|(index, _)| index).collect();
+        let mut index = 0..;
+        self.lines.retain(|_| kept.contains(&index.next().expect("endless")));
+        Ok(())
+    }
+
     /// The different values of a column over some lines, in order of appearance, as messages show them.
     pub(super) fn values(&self, column: usize, lines: &[&Line]) -> Vec<String> {
         let mut values: Vec<String> = Vec::new();
@@ -155,7 +190,7 @@ impl Results {
             match self.columns[at].reading {
                 Reading::Given => {}
                 Reading::Ratio(part, whole) => {
-                    let (part, whole) = (self.find(part), whole.iter().map(|name| self.find(name)).collect());
+                    let (part, whole) = (self.find(part), whole.iter().map(|name| self.find(name)).collect::<Vec<_>>());
                     self.lines.iter_mut().for_each(|line| line[at] = ratio(line, part, &whole));
                 }
                 Reading::Value(sum) => {
@@ -195,7 +230,7 @@ impl Results {
 }
 
 /// One cell over the sum of others; blank where one is missing, or that is 0.
-fn ratio(line: &Line, part: Option<usize>, whole: &Vec<Option<usize>>) -> Cell {
+fn ratio(line: &Line, part: Option<usize>, whole: &[Option<usize>]) -> Cell {
     let number = |at: Option<usize>| line[at?].number();
     let whole: Option<f64> = whole.iter().map(|at| number(*at)).sum();
     match (number(part), whole.filter(|whole| *whole != 0.0)) {

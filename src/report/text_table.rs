@@ -61,9 +61,9 @@ impl TextTable {
     }
 
     fn keep(&mut self, columns: &[usize]) {
-        let kept = |row: &Vec<String>| columns.iter().map(|column| row[*column].clone()).collect();
-        self.header = kept(&self.header);
-        self.rows = self.rows.iter().map(kept).collect();
+        for row in self.rows.iter_mut().chain([&mut self.header]) {
+            *row = columns.iter().map(|column| row[*column].clone()).collect();
+        }
         self.right = columns.iter().map(|column| self.right[*column]).collect();
     }
 

@@ -5,7 +5,7 @@ use super::opened::OpenedTrace;
 use super::options::{ReadOption, ReadOptions};
 use super::spec::{MixtureSpec, built_in_names};
 use super::synthetic::SyntheticTrace;
-use super::{Source, join, jsonl, npy, npz, pickle, safetensors, storage, stream_input};
+use super::{Source, join, jsonl, npy, npz, pickle, qkv, safetensors, storage, stream_input};
 use crate::error::{Error, Result};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,8 @@ pub const FORMATS: &[TraceFormat] = &[
     TraceFormat {
         name: "safetensors",
         extensions: &["safetensors"],
-        summary: "packed rows, one tensor attention.{layer}.{head} per stream (the native format), or square arrays",
+        summary: "packed rows, one tensor attention.{layer}.{head} per stream (the native format); queries, keys and \
+                  values, from which rows are rebuilt; or square arrays",
         options: ReadOption::ALL,
         open: safetensors::open,
     },
@@ -46,6 +47,13 @@ pub const FORMATS: &[TraceFormat] = &[
         summary: "square arrays, one for each layer with its number in the name, or one for all",
         options: ReadOption::ALL,
         open: npz::open,
+    },
+    TraceFormat {
+        name: "kvp",
+        extensions: &[],
+        summary: "a folder of queries, keys and values, layer_N/kv_head_N/attention_tensors.safetensors",
+        options: ReadOption::COMMON,
+        open: qkv::open_folder,
     },
     TraceFormat {
         name: "jsonl",
@@ -68,7 +76,7 @@ pub const FORMATS: &[TraceFormat] = &[
 /// # Errors
 /// When there is no such trace, or what is there is not a trace.
 pub fn open(name: &OsStr, options: &ReadOptions) -> Result<Box<dyn Source>> {
-    OpenedTrace::new(open_as_is(name, options)?, options)
+    OpenedTrace::open(open_as_is(name, options)?, options)
 }
 
 fn open_as_is(name: &OsStr, options: &ReadOptions) -> Result<Box<dyn Source>> {
@@ -97,6 +105,7 @@ fn open_path(path: &Path, options: &ReadOptions) -> Result<Box<dyn Source>> {
         return Err(Error::data(path.display().to_string(), format!("no such file, and no built-in trace ({names})")));
     };
     match metadata.file_type() {
+        kind if kind.is_dir() && qkv::is_folder(path) => qkv::open_folder(path, options),
         kind if kind.is_dir() => join::open_folder(path, options),
         kind if kind.is_file() => open_file(path, options),
         _ => open_pipe(path, options),

@@ -56,14 +56,9 @@ fn extension(path: &Path) -> String {
 }
 
 fn nothing_in(paths: &[PathBuf]) -> String {
-    let named = |start: &str| {
-        let is_so = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(start));
-        paths.iter().any(is_so)
-    };
-    if ["layer_", "sample_", "kv_head_"].into_iter().any(named) {
-        return "a folder of folders, one for each layer or head: name the folder that holds the files, or name them \
-                with --join"
-            .to_owned();
+    let of_head = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("kv_head_"));
+    if paths.iter().any(of_head) {
+        return "a folder of one layer's heads: name the folder that holds the layers".to_owned();
     }
     "a folder without .npy, .npz or .safetensors files: name the folder that holds the dump".to_owned()
 }

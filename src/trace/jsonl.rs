@@ -261,7 +261,11 @@ impl Scan {
             streams: self.streams.iter().map(describe).collect(),
             metadata: Metadata::new(),
             facts: ModelFacts::default(),
-            notes: said.filter(|said| *said > found).map(|said| longer_than_found(said, found)).into_iter().collect(),
+            notes: said
+                .filter(|said| found > 0 && *said > found)
+                .map(|said| longer_than_found(said, found))
+                .into_iter()
+                .collect(),
             read_as: Vec::new(),
         };
         info.set_metadata(header.metadata)?;

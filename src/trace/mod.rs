@@ -21,6 +21,7 @@ mod npz;
 mod opened;
 pub mod options;
 mod pickle;
+mod qkv;
 mod refusal;
 pub mod rng;
 mod row_block;
@@ -128,6 +129,11 @@ impl TraceInfo {
         self.streams.iter().map(|stream| stream.rows as u64).sum()
     }
 
+    /// Whether rows are not read but made, from queries and keys.
+    pub fn rows_are_rebuilt(&self) -> bool {
+        qkv::FORMATS.contains(&self.format)
+    }
+
     /// Number of weights of all rows.
     pub fn weights(&self) -> u64 {
         self.streams.iter().map(|stream| self.weights_of(stream.rows)).sum()
@@ -220,12 +226,40 @@ pub trait Source: Send + Sync {
         Vec::new()
     }
 
+    /// What is said of the trace beyond its metadata and figures of its rows; looks at everything in the file that
+    /// rows do not show.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or holds what it must not.
+    fn about(&self) -> Result<About> {
+        Ok(About::default())
+    }
+
+    /// Some rows of a stream, spread over it, where making all of them takes long; `None` where reading them all is
+    /// the way to know them.
+    ///
+    /// # Errors
+    /// As [`Source::open`].
+    fn sample(&self, stream: usize) -> Result<Option<Box<dyn RowReader>>> {
+        let _ = stream;
+        Ok(None)
+    }
+
     /// Where a row stands, for messages: file, and line or stream and row.
     fn place(&self, stream: usize, step: Position) -> String {
         let info = self.info();
         let label = &info.streams[stream].label;
         format!("{}: layer {} head {}: row {step}", info.name, label.layer, label.head)
     }
+}
+
+/// What a source says of itself.
+#[derive(Clone, Debug, Default)]
+pub struct About {
+    /// One line each.
+    pub lines: Vec<String>,
+    /// What is doubtful, one line each.
+    pub warnings: Vec<String>,
 }
 
 /// The rows of one stream, in step order.

@@ -2,7 +2,7 @@
 
 use super::options::{Normalize, PerLayer, ReadOptions};
 use super::watch::{RowSums, SumWatch};
-use super::{RowBlock, RowReader, Source, TraceInfo, hash};
+use super::{About, RowBlock, RowReader, Source, TraceInfo, hash};
 use crate::error::{Error, Result};
 use crate::needs::Needs;
 use crate::position::Position;
@@ -23,7 +23,7 @@ impl OpenedTrace {
     ///
     /// # Errors
     /// When an option names a layer that the trace does not have, or leaves no row.
-    pub(super) fn new(source: Box<dyn Source>, options: &ReadOptions) -> Result<Box<dyn Source>> {
+    pub(super) fn open(source: Box<dyn Source>, options: &ReadOptions) -> Result<Box<dyn Source>> {
         check_layers(source.info(), &options.layer_window, "--layer-window")?;
         check_layers(source.info(), &options.column_offset, "--column-offset")?;
         let info = said_of(source.info(), options)?;
@@ -118,6 +118,15 @@ impl Source for OpenedTrace {
 
     fn remarks(&self) -> Vec<String> {
         [self.sums.remarks(self.info()), self.source.remarks()].concat()
+    }
+
+    fn about(&self) -> Result<About> {
+        self.source.about()
+    }
+
+    fn sample(&self, stream: usize) -> Result<Option<Box<dyn RowReader>>> {
+        let whole = self.info().streams[stream].rows == self.source.info().streams[stream].rows;
+        if whole && self.normalize.is_none() { self.source.sample(stream) } else { Ok(None) }
     }
 
     fn place(&self, stream: usize, step: Position) -> String {

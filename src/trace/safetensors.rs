@@ -11,6 +11,7 @@ mod read;
 mod square;
 mod write;
 
+pub(super) use raw::{RawHeader, RawTensor, read_header};
 pub use read::open;
 pub(super) use read::{Contents, contents, open_stream};
-pub use write::{StoredType, WriteError, write};
+pub use write::{StoredType, WriteError, write, written_bytes};

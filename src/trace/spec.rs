@@ -145,8 +145,8 @@ impl MixtureSpec {
         }
         let is_possible = |mass: &f64| *mass == 0.0 || (LEAST_MASS..=MOST_MASS).contains(mass);
         if let Some(mass) = masses.iter().chain(&self.sinks.weights).find(|mass| !is_possible(mass)) {
-            let range = format!("masses and sink weights must be 0 or lie between {LEAST_MASS:e} and {MOST_MASS}");
-            return Err(format!("{mass:e} is out of range: {range}"));
+            let range = format!("masses and sink weights must lie between {LEAST_MASS:e} and {MOST_MASS}, or be 0");
+            return Err(format!("{mass:?} is out of range: {range}"));
         }
         if !(0.0..1.0).contains(&self.noise.spread) {
             return Err(format!("noise.spread is {}, must be at least 0 and below 1", self.noise.spread));

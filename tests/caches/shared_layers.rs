@@ -87,7 +87,7 @@ fn layers_share_as_heads_do_whatever_the_rows() {
             Csv::parse(&kvsim(&[&args[..], &["--per-stream", "-q"], more].concat()).report())
         };
         let (shared, grouped) = (replayed(&as_layers, &[]), replayed(&as_heads, &["--kv-heads", &heads.to_string()]));
-        for column in ["policy", "retained_mass", "heavy_recall", "evicted", "rows"] {
+        for column in ["policy", "retained_mass", "heavy_recall", "evicted", "rows_measured"] {
             assert_eq!(shared.column(column), grouped.column(column), "seed {seed}: {column}");
         }
         assert!(shared.column("layer").split(' ').all(|layer| layer == owner.to_string()), "seed {seed}");

@@ -50,8 +50,8 @@ fn a_folder_of_a_file_for_each_layer_is_one_trace() {
 fn a_folder_of_a_file_for_each_step_is_one_trace() {
     let folder = Folder::new();
     let rows = triangle(3, T);
-    for step in 3..T {
-        folder.write(&format!("step_{}.npy", step - 2), &npy("<f4", &[1, 1, step + 1], &rows[step]));
+    for (step, row) in rows.iter().enumerate().skip(3) {
+        folder.write(&format!("step_{}.npy", step - 2), &npy("<f4", &[1, 1, step + 1], row));
     }
     folder.write("step_0.npy", &npy("<f4", &[1, 3, 3], &square_of(&rows[..3])));
     let source = open(&folder.path());
@@ -118,7 +118,8 @@ fn files_that_are_not_one_trace_are_refused() {
         failure(&folder.path(), &ReadOptions::default())
     };
     assert!(refused(&[]).contains("a folder without .npy, .npz or .safetensors files"));
-    assert!(refused(&[("sample_0/layer_0.txt", vec![])]).contains("a folder of folders"));
+    assert!(refused(&[("sample_0/layer_0.txt", vec![])]).contains("a folder of samples: name one of them"));
+    assert!(refused(&[("kv_head_000/keys.txt", vec![])]).contains("name the folder that holds the layers"));
     assert!(refused(&[("l0.npy", array(0)), ("l1.safetensors", native(1, 1))]).contains("side by side"));
     assert!(refused(&[("a.safetensors", native(1, 0)), ("b.safetensors", native(1, 1))]).contains("stream 1.0 is in"));
     let longer = {

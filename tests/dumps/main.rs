@@ -6,6 +6,7 @@ mod axes;
 #[allow(dead_code)]
 mod binary;
 mod cases;
+mod changing;
 mod containers;
 mod content;
 mod contents;

@@ -238,7 +238,7 @@ fn a_spec_that_describes_no_trace_is_refused() {
         ("{}".to_owned(), "spec.json:1: not a trace spec: missing field"),
         (with("/kvsim_spec", 2.into()), "kvsim_spec is 2, this version reads 1"),
         (with("/positions", (1_u64 << 40).into()), "at most 16777216 are possible"),
-        (with("/noise/mass", (-1).into()), "masses and sink weights must be 0 or lie between"),
+        (with("/noise/mass", (-1).into()), "masses and sink weights must lie between"),
         (with("/local/width", 0.into()), "local.width"),
         (with("/heavy_hitters/redraw_every", 0.into()), "redraw_every must be above 0"),
         (with("/heavy_hitters/from", 99.into()), "heavy_hitters.from is 99, needs at least 100"),
@@ -293,4 +293,15 @@ fn metadata_that_should_be_a_number_and_is_none_is_refused() {
         let lines = format!("{{\"kvsim\":1,\"{key}\":\"x\"}}\n{{\"step\":1,\"attn\":[1]}}\n");
         refused("t.jsonl", lines, &[key, "is \"x\" in the metadata", "whole number"]);
     }
+}
+
+#[test]
+fn a_folder_for_temporary_files_that_is_not_there_is_named_as_that() {
+    let folder = Folder::new();
+    let mut command = crate::common::binary::command(&["replay", "-", "-p", "tova", "-b", "2"]);
+    command.env("TMPDIR", folder.path().join("missing"));
+    let ran = command.output().expect("the binary starts");
+    let said = String::from_utf8(ran.stderr).expect("text");
+    assert_eq!(ran.status.code(), Some(1));
+    assert!(said.contains("missing") && !said.contains("damaged"), "{said}");
 }

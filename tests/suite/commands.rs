@@ -175,3 +175,16 @@ fn inspect_says_where_the_mass_lies_in_text_and_json() {
     let excluded: Value = serde_json::from_str(&excluded).expect("JSON");
     assert_eq!(excluded["streams"][0]["on_self"], Value::Null, "rows without the token itself have no such share");
 }
+
+#[test]
+fn inspect_cuts_metadata_that_is_too_long_for_people_and_gives_all_of_it_as_json() {
+    let folder = Folder::new();
+    let tokens = "word ".repeat(100);
+    let header = format!("{{\"kvsim\":1,\"self\":\"included\",\"tokens\":\"{tokens}\"}}\n");
+    folder.write("long.jsonl", header + "{\"step\":0,\"attn\":[1.0]}\n");
+    let text = kvsim_in(folder.path(), &["inspect", "long.jsonl"]).report();
+    assert!(text.contains("word ... (500 characters)"), "{text}");
+    let json = kvsim_in(folder.path(), &["inspect", "long.jsonl", "--format", "json"]).report();
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["metadata"]["tokens"], tokens);
+}

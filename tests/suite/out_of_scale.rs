@@ -59,7 +59,7 @@ fn a_spec_whose_rows_would_be_nothing_is_refused_with_its_name() {
     let folder = Folder::new();
     let spec = r#"{"kvsim_spec": 1, "name": "s", "positions": 60, "seed": 7, "noise": {"mass": 5e-324}}"#;
     let path = folder.write("faint.json", spec);
-    let wanted = ["faint.json: 5e-324 is out of range: masses and sink weights must be 0 or lie between 1e-100"];
+    let wanted = ["faint.json: 5e-324 is out of range: masses and sink weights must lie between 1e-100"];
     kvsim(&["replay", &path]).refuses(1, &wanted);
     kvsim(&["generate", &path, "-o", &folder.at("out")]).refuses(1, &wanted);
     assert_eq!(folder.names(), ["faint.json"]);

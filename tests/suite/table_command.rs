@@ -148,3 +148,32 @@ fn a_document_without_the_block_is_refused_and_left_alone() {
         assert_eq!(table(half).code, 2, "{half:?} needs the others");
     }
 }
+
+#[test]
+fn each_policy_stands_at_its_own_best_window() {
+    let sweep = kvsim(&[
+        "replay",
+        "traces/smollm2-prose-384.safetensors",
+        "--policy",
+        "scissorhands,h2o,tova",
+        "--budget",
+        "64",
+        "--recent-window",
+        "24,32,40",
+        "--format",
+        "csv",
+        "-q",
+    ]);
+    let table = |values: &str| {
+        let args = ["table", "-", "--best", "recent_window", "--values", values, "--no-bold", "--format", "table"];
+        kvsim_reading(&sweep.stdout, &args).report()
+    };
+    let by_mass = table("retained_mass,peak_miss_rate");
+    assert!(by_mass.contains("scissorhands  0.918472 / 0.007451 (40)"), "{by_mass}");
+    assert!(by_mass.contains("h2o           0.910835 / 0.008608 (40)"), "{by_mass}");
+    assert!(by_mass.lines().last().is_some_and(|tova| tova.ends_with("0.928057 / 0.010055")), "{by_mass}");
+    let by_misses = table("peak_miss_rate,retained_mass");
+    assert!(by_misses.contains("scissorhands  0.006366 / 0.918088 (32)"), "{by_misses}");
+    let refused = ["table", "-", "--best", "steps", "--values", "retained_mass"];
+    kvsim_reading(&sweep.stdout, &refused).refuses(1, &["steps is a figure"]);
+}

@@ -32,6 +32,7 @@ pub fn check(path: &Path, random: &mut Random) -> Checked {
 fn plan(random: &mut Random) -> PivotPlan {
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     PivotPlan {
+        aside: None,
         rows: names(&[*random.pick(&["policy", "policy", "budget"])]),
         columns: (*random.pick(&["budget", "budget", "policy"])).to_owned(),
         values: names(&["retained_mass", *random.pick(&["heavy_recall", "heavy_recall", "steps", "view"])]),

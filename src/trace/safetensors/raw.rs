@@ -14,7 +14,7 @@ use std::path::Path;
 const MAX_HEADER: u64 = 100_000_000;
 
 /// What a file holds, checked against its length.
-pub(super) struct RawHeader {
+pub(in crate::trace) struct RawHeader {
     /// The file's name, for messages.
     pub name: String,
     pub metadata: BTreeMap<String, String>,
@@ -25,7 +25,7 @@ pub(super) struct RawHeader {
 }
 
 /// A tensor of the file.
-pub(super) struct RawTensor {
+pub(in crate::trace) struct RawTensor {
     pub name: String,
     pub dtype: Dtype,
     pub shape: Vec<usize>,
@@ -34,7 +34,7 @@ pub(super) struct RawTensor {
 }
 
 /// Reads and checks the header of a file.
-pub(super) fn read_header(name: String, file: SharedFile) -> Result<RawHeader> {
+pub(in crate::trace) fn read_header(name: String, file: SharedFile) -> Result<RawHeader> {
     let file_len = file.len().map_err(|error| Error::io(Path::new(&name), error))?;
     let bytes = read_header_bytes(&mut file.reader(0), file_len, &name)?;
     let dimensions = lists::longest(&bytes);

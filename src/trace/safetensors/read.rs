@@ -9,7 +9,7 @@ use crate::position::Position;
 use crate::trace::options::{ReadOption, ReadOptions};
 use crate::trace::square::{Dump, open as open_square};
 use crate::trace::storage::{FileReader, SharedFile, Storage, new_copy};
-use crate::trace::{RowBlock, RowReader, SelfAttention, Source, TraceInfo, hash};
+use crate::trace::{RowBlock, RowReader, SelfAttention, Source, TraceInfo, hash, qkv};
 use safetensors::tensor::Dtype;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -61,6 +61,9 @@ fn open_stored(name: String, file: SharedFile, options: &ReadOptions) -> Result<
 /// As for [`open`].
 pub(in crate::trace) fn contents(name: String, file: SharedFile, options: &ReadOptions) -> Result<Contents> {
     let header = read_header(name, file)?;
+    if qkv::is_qkv(&header) {
+        return qkv::open(header, options).map(Contents::Native);
+    }
     if square::is_square(&header) {
         return square::dump(header).map(Contents::Arrays);
     }

@@ -2,7 +2,7 @@
 
 use super::header::{FIRST_POSITION, PREFIX};
 use crate::error::{Error, Result};
-use crate::trace::{Row, RowBlock, RowSums, Source, TraceInfo, refuse_weights};
+use crate::trace::{Row, RowBlock, RowSums, Source, TraceInfo, qkv, refuse_weights};
 use crate::word::Word;
 use half::{bf16, f16};
 use serde_json::{Map, Value, json};
@@ -122,14 +122,18 @@ pub enum WriteError {
     Output(#[from] std::io::Error),
 }
 
+/// Bytes of the weights that [`write`] writes.
+pub fn written_bytes(info: &TraceInfo, stored: StoredType) -> u64 {
+    info.weights() * stored.bytes() as u64
+}
+
 /// The header, padded with spaces so that tensor data starts at a multiple of eight bytes.
 fn header(info: &TraceInfo, stored: StoredType) -> Vec<u8> {
     let mut tensors = Map::new();
     tensors.insert("__metadata__".to_owned(), json!(metadata(info)));
     let mut start = 0;
     for stream in &info.streams {
-        let first_len = info.self_attention.row_len(info.first_position);
-        let len: usize = (0..stream.rows).map(|row| first_len + row).sum();
+        let len = info.weights_of(stream.rows) as usize;
         let end = start + len * stored.bytes();
         let entry = json!({ "dtype": stored.name(), "shape": [len], "data_offsets": [start, end] });
         tensors.insert(format!("{PREFIX}{}", stream.label), entry);
@@ -144,6 +148,7 @@ fn header(info: &TraceInfo, stored: StoredType) -> Vec<u8> {
 
 fn metadata(info: &TraceInfo) -> BTreeMap<String, String> {
     let mut metadata = info.metadata.clone();
+    metadata.retain(|key, _| !qkv::is_of_products(key));
     metadata.insert("kvsim".to_owned(), "1".to_owned());
     metadata.insert("self".to_owned(), info.self_attention.word().to_owned());
     // What is said of positions without a row has no place in a file: its rows say how long it is.

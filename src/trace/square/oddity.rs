@@ -4,8 +4,11 @@ use super::report::Noticed;
 use super::source::SquareTrace;
 use crate::trace::watch::{Deviation, Saying, more};
 
+/// A line, and where its figures are.
+type Oddity = (Saying, fn(&Noticed) -> Deviation);
+
 /// What is warned of, in the order told.
-const WARNINGS: [(Saying, fn(&Noticed) -> Deviation); 2] = [
+const WARNINGS: [Oddity; 2] = [
     (Saying { what: "rows with weight before --start", why: "it is left out", is_worse: more }, |noticed| {
         noticed.before_start
     }),

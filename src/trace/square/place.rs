@@ -30,9 +30,12 @@ pub(super) fn place_streams(dump: &Dump, streams: &Streams, options: &ReadOption
     })
 }
 
+/// The pieces of the stream before, and the parts that were made of them: most streams share them.
+type Laid = (Arc<[Piece]>, Arc<[Part]>);
+
 fn placed(dump: &Dump, found: &[Found], first: usize, known: &[Known], options: &ReadOptions) -> Result<Vec<Stream>> {
     let file: Arc<str> = Arc::from(dump.file.as_str());
-    let mut last: Option<(Arc<[Piece]>, Arc<[Part]>)> = None;
+    let mut last: Option<Laid> = None;
     let mut streams = Vec::with_capacity(found.len());
     for (found, known) in found.iter().zip(known) {
         let parts = match &last {
