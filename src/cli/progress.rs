@@ -109,17 +109,24 @@ impl Stages {
 
     /// How long the stages that have begun will still take, and which are to come.
     fn left(&self) -> String {
-        let begun = self.0.iter().filter(|stage| stage.done > 0);
-        let left: Duration = begun.map(Stage::left).sum();
+        let mut begun = self.0.iter().filter(|stage| stage.done > 0);
+        let left: Option<Duration> = begun.try_fold(Duration::ZERO, |sum, stage| Some(sum + stage.left()?));
+        let Some(left) = left else { return "time left not known yet".to_owned() };
         let to_come = self.0.iter().filter(|stage| stage.done == 0 && stage.total > 0);
         let to_come: String = to_come.map(|stage| format!(", then {}", stage.name)).collect();
         format!("{} left{to_come}", HumanDuration(left))
     }
 }
 
+/// A stage tells nothing of itself until one part in so many is done: what it does first may be unlike the
+/// rest.
+const TELLING: u64 = 50;
+
 impl Stage {
-    fn left(&self) -> Duration {
-        self.busy.mul_f64((self.total - self.done) as f64 / self.done as f64)
+    /// How long the stage will still take; `None` while too little of it is done to tell.
+    fn left(&self) -> Option<Duration> {
+        let left = (self.total - self.done) as f64 / self.done as f64;
+        (self.done >= self.total / TELLING).then(|| self.busy.mul_f64(left))
     }
 }
 
@@ -138,6 +145,15 @@ mod tests {
         assert_eq!(stages.left(), "40 seconds left", "10 of planning, 30 of replay");
         stages.add(0, 60, Duration::from_secs(1));
         assert_eq!((stages.left(), stages.of(0)), ("30 seconds left".to_owned(), (100, 100)), "never beyond the whole");
+    }
+
+    #[test]
+    fn too_little_work_tells_nothing() {
+        let mut stages = Stages::new(&[("planning", 1000), ("replay", 10)]);
+        stages.add(0, 1, Duration::from_secs(30));
+        assert_eq!(stages.left(), "time left not known yet", "the trace had to be read first");
+        stages.add(0, 99, Duration::from_secs(10));
+        assert_eq!(stages.left(), "6 minutes left, then replay");
     }
 
     #[test]
