@@ -17,6 +17,9 @@ use twox_hash::XxHash3_64;
 const BLOCK: usize = 1 << 22;
 /// Bytes read at a time: few enough to stay in a core's cache between the reading and the hashing.
 const CHUNK: usize = 1 << 17;
+/// The hash of a stream's bytes while they are read.
+pub(super) type StreamHash = XxHash3_64;
+
 /// Rows read at a time.
 const ROWS: usize = 64;
 
@@ -78,16 +81,27 @@ fn of_file(file: &SharedFile) -> std::io::Result<Vec<u64>> {
     (0..blocks).into_par_iter().map_init(|| vec![0; CHUNK], |buffer, block| of_block(file, block, buffer)).collect()
 }
 
+/// The hash of some bytes of a file; fewer where it ends before.
+///
+/// # Errors
+/// When they cannot be read.
+pub(super) fn of_range(file: &SharedFile, start: u64, len: u64) -> std::io::Result<u64> {
+    of_bytes(file, start, len, &mut vec![0; CHUNK])
+}
+
 fn of_block(file: &SharedFile, block: u64, buffer: &mut [u8]) -> std::io::Result<u64> {
-    let (start, mut hashed) = (block * BLOCK as u64, 0);
-    let mut hash = XxHash3_64::new();
-    while hashed < BLOCK {
-        let room = buffer.len().min(BLOCK - hashed);
-        match file.read_at(&mut buffer[..room], start + hashed as u64) {
+    of_bytes(file, block * BLOCK as u64, BLOCK as u64, buffer)
+}
+
+fn of_bytes(file: &SharedFile, start: u64, len: u64, buffer: &mut [u8]) -> std::io::Result<u64> {
+    let (mut hash, mut hashed) = (XxHash3_64::new(), 0);
+    while hashed < len {
+        let room = (buffer.len() as u64).min(len - hashed) as usize;
+        match file.read_at(&mut buffer[..room], start + hashed) {
             Ok(0) => break,
             Ok(read) => {
                 hash.write(&buffer[..read]);
-                hashed += read;
+                hashed += read as u64;
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
@@ -96,7 +110,8 @@ fn of_block(file: &SharedFile, block: u64, buffer: &mut [u8]) -> std::io::Result
     Ok(hash.finish())
 }
 
-fn combined(blocks: &[u64]) -> String {
+/// One hash of several, in their order.
+pub(super) fn combined(blocks: &[u64]) -> String {
     let mut hash = XxHash3_64::new();
     blocks.iter().for_each(|block| hash.write(&block.to_le_bytes()));
     format!("{:016x}", hash.finish())

@@ -301,3 +301,17 @@ fn a_bar_in_the_name_of_a_trace_does_not_break_the_table() {
     let missing = kvsim_in(folder.path(), &["replay", "no\x1b[31m\nsuch.npy"]);
     assert!(missing.stderr.contains("no\\u{1b}[31m\\nsuch.npy") && missing.stderr.lines().count() == 1, "{missing:?}");
 }
+
+#[test]
+fn the_content_is_that_of_the_file_however_much_of_it_was_read() {
+    let content = |flags: &[&str]| {
+        let args = ["replay", "traces/smollm2-prose-384.safetensors", "-p", "tova", "-b", "64", "-f", "csv", "-q"];
+        Csv::parse(&kvsim(&[&args[..], flags].concat()).report()).column("content")
+    };
+    let whole = content(&[]);
+    for flags in
+        [&["--steps", "9"][..], &["--layers", "3"], &["--threads", "1"], &["--kv-heads", "off", "--heads", "4"]]
+    {
+        assert_eq!(content(flags), whole, "{flags:?}");
+    }
+}

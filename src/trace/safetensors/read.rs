@@ -10,12 +10,44 @@ use crate::trace::options::{ReadOption, ReadOptions};
 use crate::trace::square::{Dump, open as open_square};
 use crate::trace::storage::{FileReader, SharedFile, Storage, new_copy};
 use crate::trace::{RowBlock, RowReader, SelfAttention, Source, TraceInfo, hash, qkv};
+use rayon::prelude::*;
 use safetensors::tensor::Dtype;
+use std::hash::Hasher;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 struct SafetensorsTrace {
     header: Header,
+    /// The hash of each stream that has been read to its end: what a replay has read is not read again.
+    hashes: Arc<[OnceLock<u64>]>,
+}
+
+impl SafetensorsTrace {
+    fn new(header: Header) -> SafetensorsTrace {
+        let hashes = header.info.streams.iter().map(|_| OnceLock::new()).collect();
+        SafetensorsTrace { header, hashes }
+    }
+
+    /// The hash of a stream's bytes, which are read where no reader has come to their end.
+    fn stream_hash(&self, stream: usize) -> std::io::Result<u64> {
+        if let Some(hash) = self.hashes[stream].get() {
+            return Ok(*hash);
+        }
+        let (info, TensorPlace { dtype, start }) = (&self.header.info, self.header.places[stream]);
+        let (rows, first) = (info.streams[stream].rows as u64, info.self_attention.row_len(info.first_position) as u64);
+        let weights = rows * first + rows * rows.saturating_sub(1) / 2;
+        hash::of_range(&self.header.file, start, weights * if dtype == Dtype::F32 { 4 } else { 2 })
+    }
+
+    /// The hash of all that stands before the streams, and of each stream.
+    fn hashes(&self) -> std::io::Result<Vec<u64>> {
+        let header = self.header.places.iter().map(|place| place.start).min().unwrap_or(0);
+        let header = hash::of_range(&self.header.file, 0, header)?;
+        let streams = (0..self.hashes.len()).into_par_iter().map(|stream| self.stream_hash(stream));
+        let streams = streams.collect::<std::io::Result<Vec<u64>>>()?;
+        Ok([vec![header], streams].concat())
+    }
 }
 
 /// What a safetensors file holds.
@@ -69,7 +101,7 @@ pub(in crate::trace) fn contents(name: String, file: SharedFile, options: &ReadO
     }
     let header = describe(header)?;
     options.allow_only(ReadOption::COMMON, "a native trace")?;
-    Ok(Contents::Native(Box::new(SafetensorsTrace { header })))
+    Ok(Contents::Native(Box::new(SafetensorsTrace::new(header))))
 }
 
 impl Source for SafetensorsTrace {
@@ -78,8 +110,12 @@ impl Source for SafetensorsTrace {
     }
 
     fn content_hash(&self) -> Result<String> {
-        let bytes = Storage::File(self.header.file.clone());
-        hash::of_storage(&bytes).map_err(|error| Error::io(Path::new(&self.info().name), error))
+        if self.hashes.is_empty() {
+            let bytes = Storage::File(self.header.file.clone());
+            return hash::of_storage(&bytes).map_err(|error| Error::io(Path::new(&self.info().name), error));
+        }
+        let hashes = self.hashes().map_err(|error| Error::io(Path::new(&self.info().name), error))?;
+        Ok(hash::combined(&hashes))
     }
 
     fn open(&self, stream: usize) -> Result<Box<dyn RowReader>> {
@@ -93,6 +129,9 @@ impl Source for SafetensorsTrace {
             next: info.first_position,
             left: info.streams[stream].rows,
             narrow: Vec::new(),
+            hash: hash::StreamHash::default(),
+            hashes: Arc::clone(&self.hashes),
+            stream,
         }))
     }
 }
@@ -106,6 +145,10 @@ struct TriangleReader {
     left: usize,
     /// Two-byte weights as read, before they are widened.
     narrow: Vec<u16>,
+    /// The hash of the bytes read so far.
+    hash: hash::StreamHash,
+    hashes: Arc<[OnceLock<u64>]>,
+    stream: usize,
 }
 
 impl RowReader for TriangleReader {
@@ -116,6 +159,9 @@ impl RowReader for TriangleReader {
         self.read_weights(weights).map_err(|error| Error::io(&self.path, error))?;
         self.next.0 += rows as u32;
         self.left -= rows;
+        if self.left == 0 {
+            self.hashes[self.stream].get_or_init(|| self.hash.finish());
+        }
         Ok(rows)
     }
 }
@@ -123,7 +169,9 @@ impl RowReader for TriangleReader {
 impl TriangleReader {
     fn read_weights(&mut self, weights: &mut [f32]) -> std::io::Result<()> {
         if self.dtype == Dtype::F32 {
-            self.file.read_exact(bytemuck::cast_slice_mut(weights))?;
+            let bytes = bytemuck::cast_slice_mut(weights);
+            self.file.read_exact(bytes)?;
+            self.hash.write(bytes);
             weights.iter_mut().for_each(|weight| *weight = f32::from_bits(u32::from_le(weight.to_bits())));
             return Ok(());
         }
@@ -131,7 +179,9 @@ impl TriangleReader {
             self.narrow.resize(weights.len(), 0);
         }
         let narrow = &mut self.narrow[..weights.len()];
-        self.file.read_exact(bytemuck::cast_slice_mut(narrow))?;
+        let bytes = bytemuck::cast_slice_mut(narrow);
+        self.file.read_exact(bytes)?;
+        self.hash.write(bytes);
         narrow.iter_mut().for_each(|bits| *bits = u16::from_le(*bits));
         match self.dtype {
             Dtype::F16 => kernels::widen_f16(narrow, weights),
