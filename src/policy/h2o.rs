@@ -23,6 +23,8 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry::new(
 )
 .paper("Zhang et al.: H2O, NeurIPS 2023, arXiv 2306.14048")
 .parameters(&[(&RECENT_WINDOW, Value::Count(32))])
+.adds()
+.ranked()
 .probe("scoreOf");
 
 /// Scores by accumulated attention.
@@ -36,7 +38,7 @@ impl ScoreRule for H2o {
     }
 
     fn observe(&self, scores: &mut [f64], seen: Observation<'_>) {
-        kernels::accumulate(scores, seen.weights);
+        seen.rows().for_each(|weights| kernels::accumulate(scores, weights));
     }
 
     fn probe(&self, score: f64) -> Option<f64> {
