@@ -6,6 +6,7 @@ mod block_args;
 mod convert;
 mod generate;
 mod inspect;
+mod keeping;
 mod list;
 mod memory;
 mod notes;

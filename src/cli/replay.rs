@@ -2,6 +2,7 @@
 
 mod watch;
 
+use super::keeping::KeepingArgs;
 use super::list::expand_all;
 use super::notes;
 use super::output::{Output, refuse_overlap};
@@ -13,11 +14,9 @@ use super::streams::StreamArgs;
 use super::timing::Timing;
 use super::words::words;
 use anyhow::{Context, Result};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use kvsim::error::Error;
-use kvsim::experiment::{
-    Budget, BudgetShape, DEFAULT_BUDGET, Experiment, Finished, Job, LaneRequest, Prompt, Work, joined,
-};
+use kvsim::experiment::{Budget, BudgetShape, DEFAULT_BUDGET, Experiment, Finished, Job, LaneRequest, Work, joined};
 use kvsim::meter::{self, METERS, MeterPlan, Run};
 use kvsim::policy::spec::PolicySpec;
 use kvsim::replay::{BadRows, DEFAULT_HEAVY_HITTERS, DEFAULT_MAX_MEMORY, Options, ViewKind};
@@ -82,14 +81,8 @@ pub struct ReplayArgs {
     #[arg(long, value_name = "SHAPE", default_value = "uniform", help_heading = "What to replay")]
     layer_budget: OsString,
 
-    /// Whether the budget holds from the first row, or the prompt is observed whole and then cut
-    /// down at once
-    #[arg(long, value_enum, default_value = "stream", value_name = "HOW", help_heading = "What to replay")]
-    prompt: PromptKind,
-
-    /// Positions of the prompt [default: as the trace says]
-    #[arg(long, value_name = "N", help_heading = "What to replay")]
-    prompt_len: Option<usize>,
+    #[command(flatten, next_help_heading = "How caches are kept (lists multiply)")]
+    keeping: KeepingArgs,
 
     #[command(flatten)]
     parameters: ParameterArgs,
@@ -151,16 +144,6 @@ pub struct ReplayArgs {
     quiet: bool,
 }
 
-/// What happens to the prompt.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum PromptKind {
-    /// The budget holds from the first row
-    Stream,
-    /// Prompt rows are observed with nothing evicted, then the cache is cut to the budget at once, as
-    /// serving engines do; figures are over decode rows only
-    Block,
-}
-
 impl ReplayArgs {
     pub fn run(&self) -> Result<ExitCode> {
         let experiment = self.experiment()?;
@@ -217,7 +200,6 @@ impl ReplayArgs {
             streams: self.streams.selection()?,
             lanes: self.lanes()?,
             shape: BudgetShape::parse(&self.layer_budget)?,
-            prompt: self.prompt()?,
             options: self.options()?,
         };
         experiment.lanes.check()?;
@@ -231,18 +213,9 @@ impl ReplayArgs {
             policies: policies.map_err(Error::Usage)?.concat(),
             budgets: budgets.iter().map(|text| Budget::parse(text)).collect::<Result<_, _>>().map_err(Error::Usage)?,
             values: self.parameters.values()?,
+            keeping: self.keeping.request()?,
             skip_refused: self.skip_invalid,
         })
-    }
-
-    fn prompt(&self) -> Result<Prompt, Error> {
-        match (self.prompt, self.prompt_len) {
-            (PromptKind::Stream, None) => Ok(Prompt::Stream),
-            (PromptKind::Stream, Some(_)) => {
-                Err(Error::usage("--prompt-len says where a prompt ends that is cut down at once: add --prompt block"))
-            }
-            (PromptKind::Block, len) => Ok(Prompt::Block { len }),
-        }
     }
 
     /// What is counted.

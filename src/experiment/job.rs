@@ -7,6 +7,7 @@ use super::open::OpenTrace;
 use super::remark::{Listener, Severity, tell};
 use super::work::Work;
 use crate::error::{Error, Result};
+use crate::keeping::PromptMode;
 use crate::replay::{BadRows, LanePlan, Observer, Options, Outcome, replay};
 use crate::report::identity::Identity;
 use crate::report::replayed::{Per, Replayed};
@@ -41,15 +42,17 @@ impl Job {
     /// # Errors
     /// When the trace cannot be read, or the experiment is impossible on it.
     pub fn prepare(experiment: &Experiment, trace: &OsStr, listener: &mut Listener<'_>) -> Result<Job> {
-        let Experiment { read, streams, lanes: request, shape, prompt, options, .. } = experiment;
+        let Experiment { read, streams, lanes: request, shape, options, .. } = experiment;
         let trace = OpenTrace::open(trace, read, streams, options.steps, listener)?;
         let (info, chosen) = (trace.info(), &trace.chosen);
         let budgets = shape.budgets.of_layers(|layer| chosen.facts.owns_cache(layer));
         let budgets = budgets.map_err(|problem| Error::usage(format!("{}: {problem}", info.name)))?;
-        let options = Options { prompt_end: prompt.end(info)?, budgets, ..options.clone() };
-        tell(listener, Severity::Note, &info.name, prompt.note(info));
+        let options = Options { budgets, ..options.clone() };
+        let keeping = request.keeping.of(info)?;
         let Lanes { possible: lanes, notes, .. } =
-            request.checked_lanes(chosen.positions, &chosen.caches, &options.budgets)?;
+            request.checked_lanes(chosen.positions, &chosen.caches, &options.budgets, &keeping)?;
+        let modes: Vec<PromptMode> = lanes.iter().map(|lane| lane.keeping.prompt.mode).collect();
+        tell(listener, Severity::Note, &info.name, keeping.note(info, &modes));
         tell(listener, Severity::Note, &info.name, notes);
         let (identity, budget_named) = (identity(experiment, &trace, &options), !request.budgets.is_empty());
         let job = Job { trace, lanes, options, identity, budget_named };
@@ -97,7 +100,7 @@ impl Job {
     /// Why every figure will be blank, where that can be told.
     fn nothing_to_measure(&self) -> Option<String> {
         let most = self.trace.rows().max().unwrap_or(0);
-        let prompt = self.options.prompt_end;
+        let Some(prompt) = self.lanes.iter().map(|lane| lane.keeping.prompt.end()).min() else { return None };
         match most {
             0 => Some("there is no row to replay".to_owned()),
             _ if self.trace.info().first_position.index() + most <= prompt.index() => {
@@ -109,8 +112,8 @@ impl Job {
 
     /// How many steps were passed over, where that was asked for.
     fn passed_over(&self, outcomes: &[Outcome]) -> Option<String> {
-        let first_lanes = outcomes.iter().filter_map(|outcome| outcome.tallies.first());
-        let skipped: u64 = first_lanes.map(|tally| tally.count("skipped_rows")).sum();
+        let skipped_by = |lane: usize| outcomes.iter().map(|outcome| outcome.tallies[lane].count("skipped_rows")).sum();
+        let skipped: u64 = (0..self.lanes.len()).map(skipped_by).max().unwrap_or(0);
         let asked = self.options.bad_rows == BadRows::Skip && skipped > 0;
         asked.then(|| format!("{skipped} steps without usable attention were passed over"))
     }

@@ -7,7 +7,8 @@
 //! *How this differs from the paper.* Without its redundancy term, which needs keys, and without its
 //! optional pooling. Rows are as recorded, not a softmax over the survivors. The paper cuts every 128
 //! tokens; here the schedule says when (`--evict-every`), and as `alpha` is applied at each cut it
-//! decides how fast the past fades: say both.
+//! decides how fast the past fades: say both. Query heads that share a cache are combined by their
+//! maximum unless `--combine` says otherwise.
 //! *Parameters.* `obs-window` (8): rows that a score is the mean of, and newest slots that are never
 //! evicted; `alpha` (0.8).
 //! *Cost.* `obs-window` f32 and one f64 per slot; a copy per slot and step, `obs-window` additions
@@ -17,8 +18,9 @@ use super::entry::{Make, PolicyEntry, Setting};
 use super::parameter::{ALPHA, OBS_WINDOW, Value};
 use super::snapkv::ring_is_possible;
 use super::{Admission, Observation, Overflow, Policy, choose_lowest};
+use crate::keeping::Combine;
 use crate::kernels;
-use crate::position::Slot;
+use crate::position::{Position, Slot};
 use crate::slots::SlotVec;
 
 pub(super) const ENTRY: PolicyEntry =
@@ -26,6 +28,8 @@ pub(super) const ENTRY: PolicyEntry =
         .paper("Liao et al.: G-KV, 2025, arXiv 2512.00504")
         .parameters(&[(&OBS_WINDOW, Value::Count(8)), (&ALPHA, Value::Real(0.8))])
         .check(check)
+        .ranked()
+        .combined_by(Combine::Max)
         .probe("carriedScoreOf");
 
 fn check(setting: &Setting) -> Result<(), String> {
@@ -101,6 +105,12 @@ impl Policy for GKv {
     fn choose(&mut self, overflow: Overflow<'_>, victims: &mut Vec<Slot>) {
         self.score();
         choose_lowest(&self.scores, self.scores.len(), overflow, victims);
+    }
+
+    fn rank(&mut self, kept: &[Position], ranks: &mut Vec<Option<f64>>) {
+        self.score();
+        ranks.extend(self.scores.iter().copied().map(Some));
+        ranks.resize(kept.len(), None);
     }
 
     fn forget(&mut self, slots: &[Slot]) {

@@ -9,7 +9,7 @@
 //! (`--view renormalized` shows the other). `score` mean is not the paper's: it divides what a
 //! position received by the rows that showed it, as libraries do (`normalize_scores` of
 //! awslabs/keys_values, ObservedAttention of kvpress), so that age alone earns nothing.
-//! *Parameters.* `score` (sum), `recent-window` (32).
+//! *Parameters.* `recent-window` (32), `score` (sum).
 //! *Cost.* One f64 per slot, and for `score` mean one u32; one addition per slot and step, one pass
 //! per eviction.
 
@@ -19,12 +19,14 @@ use super::means::Means;
 use super::parameter::{RECENT_WINDOW, SCORE, Value};
 use super::{Admission, Observation, Overflow, Policy, choose_lowest};
 use crate::kernels;
-use crate::position::Slot;
+use crate::position::{Position, Slot};
 
 pub(super) const ENTRY: PolicyEntry =
     PolicyEntry::new("h2o", "keeps the most accumulated attention, and the newest", Make::Policy(make))
         .paper("Zhang et al.: H2O, NeurIPS 2023, arXiv 2306.14048")
-        .parameters(&[(&SCORE, Value::Word("sum")), (&RECENT_WINDOW, Value::Count(32))])
+        .parameters(&[(&RECENT_WINDOW, Value::Count(32)), (&SCORE, Value::Word("sum"))])
+        .adds()
+        .ranked()
         .probe("scoreOf");
 
 fn make(Setting { budget, values, .. }: &Setting) -> Box<dyn Policy> {
@@ -46,7 +48,7 @@ impl ScoreRule for H2o {
     }
 
     fn observe(&self, scores: &mut [f64], seen: Observation<'_>) {
-        kernels::accumulate(scores, seen.weights);
+        seen.rows().for_each(|weights| kernels::accumulate(scores, weights));
     }
 
     fn probe(&self, score: f64) -> Option<f64> {
@@ -75,6 +77,11 @@ impl Policy for MeanH2o {
         self.ranking.clear();
         self.ranking.extend((0..candidates).map(|slot| self.means.mean(slot)));
         choose_lowest(&self.ranking, candidates, overflow, victims);
+    }
+
+    fn rank(&mut self, kept: &[Position], ranks: &mut Vec<Option<f64>>) {
+        let candidates = kept.len().saturating_sub(self.recent_window);
+        ranks.extend((0..kept.len()).map(|slot| (slot < candidates).then(|| self.means.mean(slot))));
     }
 
     fn forget(&mut self, slots: &[Slot]) {

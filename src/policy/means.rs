@@ -30,7 +30,7 @@ impl Means {
 
     /// Takes in a step's rows, as one observation.
     pub(super) fn observe(&mut self, seen: Observation<'_>) {
-        kernels::accumulate(&mut self.sums, seen.weights);
+        seen.rows().for_each(|row| kernels::accumulate(&mut self.sums, row));
         self.observations.iter_mut().for_each(|observations| *observations += 1);
     }
 

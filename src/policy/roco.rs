@@ -17,7 +17,7 @@ use super::entry::{Make, PolicyEntry, Setting};
 use super::means::Means;
 use super::parameter::{STEADY, Value};
 use super::{Admission, Observation, Overflow, Policy};
-use crate::position::Slot;
+use crate::position::{Position, Slot};
 use crate::slots::SlotVec;
 
 pub(super) const ENTRY: PolicyEntry =
@@ -25,6 +25,7 @@ pub(super) const ENTRY: PolicyEntry =
         .paper("Ren, Zhu: On the Efficacy of Eviction Policy, 2024, arXiv 2402.06262")
         .parameters(&[(&STEADY, Value::Real(0.3))])
         .check(check)
+        .ranked()
         .probe("meanOf");
 
 /// Newest positions, of which too little is known.
@@ -75,6 +76,16 @@ impl Roco {
             _ => f64::INFINITY,
         }
     }
+
+    /// The slots that vary least, each with its mean, in the buffer that the caller puts back.
+    fn within_reach(&mut self) -> Vec<(f64, usize)> {
+        let mut order = std::mem::take(&mut self.order);
+        order.clear();
+        order.extend((0..self.means.len()).map(|slot| (self.deviation(slot), slot)));
+        keep_first(&mut order, self.means.len().saturating_sub(self.out_of_reach));
+        order.iter_mut().for_each(|(rank, slot)| *rank = self.means.mean(*slot));
+        order
+    }
 }
 
 /// Leaves the `count` pairs that come first, in no order.
@@ -99,14 +110,17 @@ impl Policy for Roco {
     }
 
     fn choose(&mut self, overflow: Overflow<'_>, victims: &mut Vec<Slot>) {
-        let mut order = std::mem::take(&mut self.order);
-        order.clear();
-        order.extend((0..self.means.len()).map(|slot| (self.deviation(slot), slot)));
-        keep_first(&mut order, self.means.len().saturating_sub(self.out_of_reach));
-        order.iter_mut().for_each(|(rank, slot)| *rank = self.means.mean(*slot));
+        let mut order = self.within_reach();
         keep_first(&mut order, overflow.excess);
         victims.extend(order.iter().map(|(_, slot)| Slot(*slot)));
         victims.sort_unstable();
+        self.order = order;
+    }
+
+    fn rank(&mut self, kept: &[Position], ranks: &mut Vec<Option<f64>>) {
+        let order = self.within_reach();
+        ranks.resize(kept.len(), None);
+        order.iter().for_each(|(mean, slot)| ranks[*slot] = Some(*mean));
         self.order = order;
     }
 

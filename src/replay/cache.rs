@@ -3,6 +3,8 @@
 //! Every answer of a policy is checked here before anything is removed; a broken contract is an
 //! error that stops the run.
 
+use super::blocks::choose_blocks;
+use super::view::Shown;
 use crate::error::{Error, Result};
 use crate::policy::{Admission, HeadRows, Observation, Overflow, Policy};
 use crate::position::{Position, Slot};
@@ -14,13 +16,22 @@ pub struct Cache {
     policy: Box<dyn Policy>,
     kept: SlotVec<Position>,
     victims: Vec<Slot>,
+    /// What blocks are ranked by.
+    ranks: Vec<Option<f64>>,
     most_held: usize,
 }
 
 impl Cache {
     /// An empty cache; `name` is the policy's, for messages, `slots` what it will hold about.
     pub fn new(name: &'static str, policy: Box<dyn Policy>, slots: usize) -> Cache {
-        Cache { name, policy, kept: SlotVec::with_capacity(slots), victims: Vec::new(), most_held: 0 }
+        Cache {
+            name,
+            policy,
+            kept: SlotVec::with_capacity(slots),
+            victims: Vec::new(),
+            ranks: Vec::new(),
+            most_held: 0,
+        }
     }
 
     /// The kept positions, ascending.
@@ -44,13 +55,13 @@ impl Cache {
         debug_assert_eq!(self.state_problem(), None, "{} after admitting {position}", self.name);
     }
 
-    /// Shows the policy a step's rows of `row_len` weights: the weights of the kept positions, and,
-    /// where it needs them, those of each query head, back to back.
+    /// Shows the policy a step's rows of `row_len` weights.
     #[inline]
-    pub fn observe(&mut self, step: Position, row_len: usize, weights: &[f32], heads: Option<&[f32]>) {
+    pub fn observe(&mut self, step: Position, row_len: usize, shown: Shown<'_>) {
+        let Shown { weights, heads, scale, each } = shown;
         let seen = Observation::new(step, &self.kept, weights, row_len);
         let heads = heads.map(|heads| HeadRows::new(heads, self.kept.len()));
-        self.policy.observe(Observation { heads, ..seen });
+        self.policy.observe(Observation { heads, scale, each, ..seen });
         debug_assert_eq!(self.state_problem(), None, "{} after observing row {step}", self.name);
     }
 
@@ -65,12 +76,18 @@ impl Cache {
         gone
     }
 
-    /// Has the policy evict down to `budget`. Returns how many went; `victims` gets their positions
-    /// where it is given.
+    /// Has the policy evict down to `budget`, or where whole blocks of `page` positions go, so many that no
+    /// more is left. Returns how many went; `victims` gets their positions where it is given.
     ///
     /// # Errors
     /// When the policy names slots out of order, twice, not held, or too few, or has lost count of them.
-    pub fn shrink(&mut self, budget: usize, step: Position, victims: Option<&mut Vec<Position>>) -> Result<usize> {
+    pub fn shrink(
+        &mut self,
+        budget: usize,
+        page: usize,
+        step: Position,
+        victims: Option<&mut Vec<Position>>,
+    ) -> Result<usize> {
         let excess = self.kept.len().saturating_sub(budget);
         if excess == 0 {
             return Ok(0);
@@ -79,13 +96,24 @@ impl Cache {
             return Err(Error::Contract { policy: self.name.to_owned(), step: step.0, problem });
         }
         self.victims.clear();
-        self.policy.choose(Overflow { kept: &self.kept, excess }, &mut self.victims);
+        self.choose(excess, page);
         self.check(excess, step)?;
         if let Some(victims) = victims {
             victims.extend(self.victims.iter().map(|slot| self.kept[slot.0]));
         }
         self.remove();
         Ok(self.victims.len())
+    }
+
+    #[inline]
+    fn choose(&mut self, excess: usize, page: usize) {
+        if page == 1 {
+            return self.policy.choose(Overflow { kept: &self.kept, excess }, &mut self.victims);
+        }
+        self.ranks.clear();
+        self.policy.rank(&self.kept, &mut self.ranks);
+        assert_eq!(self.ranks.len(), self.kept.len(), "{} ranks every slot", self.name);
+        choose_blocks(&self.kept, &self.ranks, page, excess, &mut self.victims);
     }
 
     /// Bytes of policy state and kept positions at the most slots ever held.

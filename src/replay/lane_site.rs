@@ -2,6 +2,8 @@
 
 use super::options::ViewKind;
 use super::schedule::Schedule;
+use super::section::HeadRange;
+use crate::keeping::Combine;
 use crate::meter::MeterPlan;
 use crate::needs::Needs;
 use crate::position::Position;
@@ -14,6 +16,10 @@ pub(super) struct LaneSite<'a> {
     pub name: &'static str,
     /// What the policy needs of a step.
     pub needs: Needs,
+    /// The row that it sees.
+    pub combine: Combine,
+    /// The heads of a batch that the cache serves.
+    pub heads: HeadRange,
     /// When the cache is cut.
     pub schedule: Schedule,
     pub self_attention: SelfAttention,

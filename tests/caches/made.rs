@@ -85,8 +85,8 @@ impl Dice {
             Kind::Count { least, odd: false } => Value::Count(least + self.below(4)),
             Kind::Real { least, most } => Value::Real(least + (most - least).min(3.0) * self.below(5) as f64 / 4.0),
             Kind::Word(words) => Value::Word(words[self.below(words.len())]),
-            Kind::CountOrShare if self.once_in(2) => Value::Count(1 + self.below(4)),
-            Kind::CountOrShare => Value::Share(Share::percent(1 + self.below(100) as u64)),
+            Kind::CountOrShare { .. } if self.once_in(2) => Value::Count(1 + self.below(4)),
+            Kind::CountOrShare { .. } => Value::Share(Share::percent(1 + self.below(100) as u64)),
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::common::assert_near;
 use crate::common::binary::{Csv, kvsim};
 use crate::common::lanes::{StepLog, open, victims};
+use kvsim::keeping::Keeping;
 use kvsim::policy::parameter::{SCORE, Value};
 use kvsim::policy::table::find;
 use kvsim::replay::{LanePlan, Options, replay, shared_caches_of};
@@ -43,6 +44,24 @@ fn means_and_deviations_retain_on_recorded_rows_what_was_published() {
 }
 
 #[test]
+fn g_kv_retains_on_recorded_rows_what_was_published() {
+    let at = |more: &[&str], wanted: &[[f64; 2]]| assert_lines(&[&[PROSE, "--policy", "g-kv"], more].concat(), wanted);
+    let budgets = ["--budget", "64,128", "--evict-every"];
+    at(&[&budgets[..], &["1"]].concat(), &[[0.932394, 0.004774], [0.974688, 0.001374]]);
+    at(&[&budgets[..], &["16"]].concat(), &[[0.931003, 0.004702], [0.975124, 0.000434]]);
+    at(&["--budget", "64", "--evict-every", "16", "--combine", "mean"], &[[0.931529, 0.005281]]);
+    let block = ["--budget", "64", "--evict-every", "16", "--prompt", "block", "--prompt-len", "256"];
+    at(&block, &[[0.888725, 0.003472]]);
+}
+
+#[test]
+fn g_kv_retains_of_the_canonical_trace_what_was_published() {
+    let found = mass_and_misses(&["--policy", "g-kv", "--budget", "256", "--evict-every", "16,128"]);
+    assert_near(found[0][0], 0.778381, "every 16");
+    assert_near(found[1][0], 0.775451, "every 128");
+}
+
+#[test]
 fn means_and_deviations_retain_of_the_canonical_trace_what_was_published() {
     let found = mass_and_misses(&["--policy", "h2o:score=mean,roco", "--budget", "256"]);
     assert_near(found[0][0], 0.784032, "h2o by the mean");
@@ -64,6 +83,10 @@ fn the_first_victims_are_those_published() {
     by_mean.values.set(&SCORE, Value::Word("mean"));
     let wanted = [3, 8, 28, 33, 11, 15, 38, 14, 9, 29, 16, 7, 32, 21, 36, 41, 26, 45, 46, 51];
     assert_eq!(first_victims(by_mean, 20), wanted);
+    let g_kv = LanePlan::new(find("g-kv").expect("in the table"), 64);
+    let every_16 = Keeping { evict_every: 16, ..g_kv.keeping };
+    let wanted = [2, 3, 6, 7, 8, 9, 10, 11, 13, 26, 28, 31, 33, 38, 42, 45];
+    assert_eq!(first_victims(g_kv.kept(every_16), 16), wanted);
     let roco = LanePlan::new(find("roco").expect("in the table"), 64);
     let wanted = [3, 8, 38, 28, 33, 11, 15, 14, 53, 9, 29, 16, 7, 32, 21, 36, 51, 41, 26, 45];
     assert_eq!(first_victims(roco, 20), wanted);

@@ -106,12 +106,18 @@ impl Setting {
         self
     }
 
-    /// A parameter that is a whole number.
+    /// A parameter that is a whole number, or a share of the budget such as `33.3%`, rounded down.
     pub fn count(&self, name: &str, default: usize) -> usize {
         match self.params.get(name) {
             None => default,
+            Some(Value::String(share)) => share_of(share, self.budget),
             Some(value) => value.as_u64().unwrap_or_else(|| panic!("{name} is {value}, not a count")) as usize,
         }
+    }
+
+    /// Whether a parameter is a share of the budget.
+    pub fn is_share(&self, name: &str) -> bool {
+        self.params.get(name).is_some_and(Value::is_string)
     }
 
     /// A parameter that is any number.
@@ -129,4 +135,12 @@ impl Setting {
             Some(value) => value.as_str().unwrap_or_else(|| panic!("{name} is {value}, not a word")).to_string(),
         }
     }
+}
+
+/// `whole` x `33.3%` in whole numbers, rounded down.
+fn share_of(share: &str, whole: usize) -> usize {
+    let percent = share.strip_suffix('%').expect("a share ends in %");
+    let (units, decimals) = percent.split_once('.').unwrap_or((percent, ""));
+    let digits: u128 = format!("{units}{decimals}").parse().expect("digits");
+    (whole as u128 * digits / (100 * 10_u128.pow(decimals.len() as u32))) as usize
 }

@@ -28,7 +28,10 @@ pub fn build(setting: &Setting) -> Box<dyn Policy> {
         "scissorhands" => Box::new(Scissorhands { votes: HashMap::new(), recent_window }),
         "tova" => Box::new(Tova { last: HashMap::new() }),
         "snapkv" => Box::new(SnapKv::new(setting, None)),
-        "pyramidkv" => Box::new(SnapKv::new(setting, Some(pyramid_share(setting)))),
+        "pyramidkv" => {
+            let budget = pyramid_share(setting);
+            Box::new(SnapKv::new(&Setting { budget, ..setting.clone() }, Some(budget)))
+        }
         "roco" => Box::new(Roco::new(setting)),
         "g-kv" => Box::new(GKv::new(setting)),
         "decay" => Box::new(Decay::new(setting)),

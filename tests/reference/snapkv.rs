@@ -99,5 +99,7 @@ pub fn pyramid_share(setting: &Setting) -> usize {
     let (layer, budget) = (setting.count("layer", 0) as u128, setting.budget as u128);
     let ratio = (setting.number("pyramidRatio", 4.0) * ONE as f64).round() as u128;
     let share = 2 * budget * (ratio * (layers - 1) - layer * (ratio - ONE)) / ((ratio + ONE) * (layers - 1));
-    (share as usize).max(setting.count("recentWindow", 32) + 1)
+    // A window that is a share of the budget needs no room of its own.
+    let window = if setting.is_share("recentWindow") { 0 } else { setting.count("recentWindow", 32) };
+    (share as usize).max(window + 1)
 }
