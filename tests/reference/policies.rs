@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::Setting;
 use super::cache::{Policy, Seen};
 use super::decay::Decay;
+use super::engines::{GKv, MeanH2o, Roco};
 use super::paper::ScissorhandsPaper;
 use super::random::Generator;
 use super::snapkv::{SnapKv, pyramid_share};
@@ -22,6 +23,7 @@ pub fn build(setting: &Setting) -> Box<dyn Policy> {
             generator: Generator::seeded(setting.seed),
         }),
         "lru" => Box::new(Lru { touched: HashMap::new(), touch: setting.number("touch", 0.5), recent_window }),
+        "h2o" if setting.word("score", "sum") == "mean" => Box::new(MeanH2o::new(setting)),
         "h2o" => Box::new(H2o { score: HashMap::new(), recent_window }),
         "scissorhands" => Box::new(Scissorhands { votes: HashMap::new(), recent_window }),
         "tova" => Box::new(Tova { last: HashMap::new() }),
@@ -30,6 +32,8 @@ pub fn build(setting: &Setting) -> Box<dyn Policy> {
             let budget = pyramid_share(setting);
             Box::new(SnapKv::new(&Setting { budget, ..setting.clone() }, Some(budget)))
         }
+        "roco" => Box::new(Roco::new(setting)),
+        "g-kv" => Box::new(GKv::new(setting)),
         "decay" => Box::new(Decay::new(setting)),
         "scissorhands-paper" => Box::new(ScissorhandsPaper::new(setting)),
         other => panic!("no policy is called {other:?}"),
