@@ -19,6 +19,7 @@ pub mod h2o;
 mod history;
 pub mod lowest_score;
 pub mod lru;
+pub mod openvino;
 pub mod optimal;
 pub mod oracle;
 pub mod parameter;

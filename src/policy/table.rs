@@ -3,7 +3,7 @@
 
 pub use super::entry::{Make, PolicyEntry, Setting};
 use super::{
-    cross_layer, decay, full, future_greedy, h2o, lru, optimal, oracle, pyramidkv, random, scissorhands,
+    cross_layer, decay, full, future_greedy, h2o, lru, openvino, optimal, oracle, pyramidkv, random, scissorhands,
     scissorhands_paper, sliding_window, snapkv, streaming_llm, tova,
 };
 use crate::names::find_named;
@@ -23,6 +23,7 @@ pub static POLICIES: &[PolicyEntry] = &[
     decay::ENTRY,
     snapkv::ENTRY,
     pyramidkv::ENTRY,
+    openvino::ENTRY,
     oracle::ENTRY,
     optimal::ENTRY,
     future_greedy::ENTRY,

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::Setting;
 use super::cache::{Policy, Seen};
 use super::decay::Decay;
+use super::openvino::OpenVino;
 use super::paper::ScissorhandsPaper;
 use super::random::Generator;
 use super::snapkv::{SnapKv, pyramid_share};
@@ -30,6 +31,7 @@ pub fn build(setting: &Setting) -> Box<dyn Policy> {
             let budget = pyramid_share(setting);
             Box::new(SnapKv::new(&Setting { budget, ..setting.clone() }, Some(budget)))
         }
+        "openvino" => Box::new(OpenVino::new(setting)),
         "decay" => Box::new(Decay::new(setting)),
         "scissorhands-paper" => Box::new(ScissorhandsPaper::new(setting)),
         other => panic!("no policy is called {other:?}"),

@@ -37,11 +37,12 @@ fn top(heavy_hitters: usize) -> Options {
     Options { heavy_hitters, ..Options::default() }
 }
 
-/// Every policy and bound, with one position out of reach where it has a window or sinks, and one
+/// Every policy and bound that is kept in any way, with one position out of reach where it has a window or sinks, and one
 /// that goes at a time.
 fn every_lane(budget: usize) -> Vec<LanePlan> {
     kvsim::policy::table::POLICIES
         .iter()
+        .filter(|entry| !entry.own.is_any())
         .map(|entry| {
             let small: Vec<(&str, usize)> = [("recent-window", 1), ("sinks", 1), ("drop", 1)]
                 .into_iter()
