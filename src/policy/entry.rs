@@ -56,11 +56,13 @@ pub struct OwnKeeping {
     pub prompt: Option<PromptMode>,
     /// Its own rule of cuts.
     pub cuts: Option<fn(&Setting) -> BlockCuts>,
+    /// The budget that its parameters fix, where they do.
+    pub budget: Option<fn(&Values) -> Option<usize>>,
 }
 
 impl OwnKeeping {
     /// All is to be chosen.
-    pub const NOTHING: OwnKeeping = OwnKeeping { scope: None, combine: None, prompt: None, cuts: None };
+    pub const NOTHING: OwnKeeping = OwnKeeping { scope: None, combine: None, prompt: None, cuts: None, budget: None };
 
     /// Whether anything is part of the policy.
     pub const fn is_any(&self) -> bool {

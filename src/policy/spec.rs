@@ -110,9 +110,10 @@ impl PolicySpec {
         Named::split(list)?.iter().map(parse).collect()
     }
 
-    /// The policies that run where none is named: those that need nothing but the rows of one cache.
+    /// The policies that run where none is named: those that need nothing but the rows of one cache, kept in any
+    /// way.
     pub fn defaults() -> Vec<PolicySpec> {
-        POLICIES.iter().filter(|entry| entry.needs_rows_only()).map(PolicySpec::plain).collect()
+        POLICIES.iter().filter(|entry| entry.needs_rows_only() && !entry.own.is_any()).map(PolicySpec::plain).collect()
     }
 
     /// Every combination of the values written here and, for other parameters, of those in `others`

@@ -3,8 +3,8 @@
 
 pub use super::entry::{Make, PolicyEntry, Setting};
 use super::{
-    cross_layer, decay, full, future_greedy, g_kv, h2o, lru, optimal, oracle, pyramidkv, random, roco, scissorhands,
-    scissorhands_paper, sliding_window, snapkv, streaming_llm, tova,
+    cross_layer, decay, full, future_greedy, g_kv, h2o, lru, openvino, optimal, oracle, pyramidkv, random, roco,
+    scissorhands, scissorhands_paper, sliding_window, snapkv, streaming_llm, tova,
 };
 use crate::names::find_named;
 
@@ -25,6 +25,7 @@ pub static POLICIES: &[PolicyEntry] = &[
     snapkv::ENTRY,
     pyramidkv::ENTRY,
     g_kv::ENTRY,
+    openvino::ENTRY,
     oracle::ENTRY,
     optimal::ENTRY,
     future_greedy::ENTRY,

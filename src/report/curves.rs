@@ -96,8 +96,8 @@ fn abscissa(results: &Results) -> Result<usize, String> {
         numbers.dedup();
         numbers.len() > 1
     };
-    let of_lanes = (0..results.columns().len()).filter(|at| results.columns()[*at].role == Role::Lane);
-    let found = results.find("budget").filter(&differs).or_else(|| of_lanes.filter(&differs).next());
+    let mut of_lanes = (0..results.columns().len()).filter(|at| results.columns()[*at].role == Role::Lane);
+    let found = results.find("budget").filter(&differs).or_else(|| of_lanes.find(&differs));
     found.ok_or_else(|| "no budget and no parameter takes two values: there is no curve to draw".to_owned())
 }
 
