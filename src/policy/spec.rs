@@ -112,7 +112,7 @@ impl PolicySpec {
 
     /// The policies that run where none is named: those that need nothing but the rows of one cache.
     pub fn defaults() -> Vec<PolicySpec> {
-        POLICIES.iter().filter(|entry| entry.needs_rows_only()).map(PolicySpec::plain).collect()
+        POLICIES.iter().filter(|entry| entry.runs_by_default()).map(PolicySpec::plain).collect()
     }
 
     /// Every combination of the values written here and, for other parameters, of those in `others`
