@@ -33,6 +33,12 @@ impl Needs {
     pub const LAYERS: Needs = Needs(1 << 8);
     /// A record of what each lane did in every step.
     pub const STEP_RECORDS: Needs = Needs(1 << 9);
+    /// The rows at the end of a prompt.
+    pub const PROMPT_END: Needs = Needs(1 << 10);
+    /// A lane that says which of a row's marked positions it has: a policy's or a selector's.
+    pub const HITS: Needs = Needs(1 << 11);
+    /// A lane that chooses what is read of each row: a selector's.
+    pub const READS: Needs = Needs(1 << 12);
 
     /// What a trace may hold besides rows.
     pub const OF_TRACES: Needs = Needs::QUERIES.and(Needs::KEYS).and(Needs::VALUES);
@@ -70,7 +76,7 @@ impl Needs {
 }
 
 /// Every thing by its name.
-const NAMES: [(Needs, &str); 10] = [
+const NAMES: [(Needs, &str); 13] = [
     (Needs::KEPT_SET, "a kept set"),
     (Needs::KEPT_WEIGHTS, "the weights of kept positions"),
     (Needs::HEAD_ROWS, "the rows of single query heads"),
@@ -81,6 +87,9 @@ const NAMES: [(Needs, &str); 10] = [
     (Needs::FUTURE, "the rows to come"),
     (Needs::LAYERS, "several layers side by side"),
     (Needs::STEP_RECORDS, "a record of every step"),
+    (Needs::PROMPT_END, "the rows at the end of a prompt"),
+    (Needs::HITS, "the hits of every row"),
+    (Needs::READS, "a choice of what is read"),
 ];
 
 impl fmt::Display for Needs {

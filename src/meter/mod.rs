@@ -20,6 +20,7 @@ mod kept_entropy;
 mod mass;
 mod peaks;
 mod pivotal;
+mod read;
 mod rows;
 mod seen;
 mod sink_mass;
@@ -29,7 +30,7 @@ pub use chosen::{MeterPlan, chosen, defaults};
 pub use column::{Better, Figure, Merge, Number, Reading, Sum};
 pub use entry::{MeterEntry, MeterSetting, Run};
 pub use joint::JointRows;
-pub use seen::{Held, Hits, KeptRow, LaneEnd, RowCounts, StepCounts};
+pub use seen::{Held, Hits, KeptRow, LaneEnd, Reads, RowCounts, StepCounts};
 pub use tally::{Counted, Tally};
 
 /// Counts what a lane does on one cache.
@@ -63,6 +64,7 @@ pub static METERS: &[MeterEntry] = &[
     peaks::ENTRY,
     kept::ENTRY,
     budget::ENTRY,
+    read::ENTRY,
     kept_entropy::ENTRY,
     sink_mass::ENTRY,
 ];

@@ -1,6 +1,7 @@
 //! What a meter is shown of a lane's rows and steps.
 
 use crate::needs::Needs;
+use crate::policy::selector::Law;
 use crate::position::Position;
 
 /// What the engine counts of one measured row: a step of one query head.
@@ -84,6 +85,26 @@ pub struct StepCounts {
     pub measured: bool,
     /// The kept set; `None` where there is none.
     pub held: Option<Held>,
+    /// What was read of its rows; `None` where no selector chose.
+    pub reads: Option<Reads>,
+}
+
+/// What a selector read of the rows of one step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Reads {
+    /// Positions read, over all rows.
+    pub sum: u64,
+    /// Most positions read of a row.
+    pub most: u64,
+}
+
+impl Reads {
+    /// Counts a row of which so many positions were read.
+    pub(crate) fn add(&mut self, read: usize) {
+        self.sum += read as u64;
+        self.most = self.most.max(read as u64);
+    }
 }
 
 /// What became of the kept set in one step.
@@ -117,7 +138,12 @@ impl StepCounts {
     /// What happened in a step.
     #[inline]
     pub(crate) fn new(in_prompt: bool, measured: bool, held: Option<Held>) -> StepCounts {
-        StepCounts { steps: 1, in_prompt, measured, held }
+        StepCounts { steps: 1, in_prompt, measured, held, reads: None }
+    }
+
+    /// The step with what a selector read of its rows.
+    pub(crate) fn with_reads(self, reads: Reads) -> StepCounts {
+        StepCounts { reads: Some(reads), ..self }
     }
 
     /// Whether the same happened in a step as in these.
@@ -136,16 +162,23 @@ impl Held {
 }
 
 /// What is known of a lane when its last step is over.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct LaneEnd {
     /// Bytes of policy state and kept positions, at the most slots held; `None` without a kept set.
     pub state_bytes: Option<u64>,
+    /// The laws that a selector's choices follow, one for each query head that has one.
+    pub laws: Vec<Law>,
 }
 
 impl LaneEnd {
     /// The end of a lane.
     pub(crate) fn new(state_bytes: Option<u64>) -> LaneEnd {
-        LaneEnd { state_bytes }
+        LaneEnd { state_bytes, laws: Vec::new() }
+    }
+
+    /// The end of a selector's lane.
+    pub(crate) fn with_laws(self, laws: Vec<Law>) -> LaneEnd {
+        LaneEnd { laws, ..self }
     }
 }

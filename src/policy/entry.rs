@@ -4,6 +4,7 @@
 use super::coupled::{CoupledPolicy, CoupledSetting};
 use super::future::{Evictions, Planner};
 use super::parameter::{Parameter, RECENT_WINDOW, SINKS, Value, Values};
+use super::selector::Selector;
 use super::{Bound, Policy};
 use crate::budgets::{CacheBudgets, LayerPlace};
 use crate::keeping::{Combine, Keeping, PromptMode, Scope};
@@ -92,6 +93,8 @@ pub enum Make {
     Coupled(fn(&CoupledSetting) -> Box<dyn CoupledPolicy>),
     /// No policy: says what could have been retained at most.
     Bound(fn(&Setting) -> Box<dyn Bound>),
+    /// No policy: evicts nothing, and chooses what is read of each row of so many query heads.
+    Selector(fn(&Setting, heads: usize) -> Box<dyn Selector>),
     /// No policy: knows the rows to come, and plans ahead which positions go; the plan is replayed
     /// as the kept set of one cache.
     Future {
@@ -122,7 +125,7 @@ impl PolicyEntry {
         let needs = match make {
             Make::Policy(_) => Needs::KEPT_WEIGHTS,
             Make::Coupled(_) => Needs::KEPT_WEIGHTS.and(Needs::LAYERS),
-            Make::Bound(_) => Needs::WHOLE_ROWS,
+            Make::Bound(_) | Make::Selector(_) => Needs::WHOLE_ROWS,
             Make::Future { .. } => Needs::FUTURE,
         };
         PolicyEntry {
@@ -130,7 +133,7 @@ impl PolicyEntry {
             summary,
             paper: None,
             parameters: &[],
-            budgeted: true,
+            budgeted: !matches!(make, Make::Selector(_)),
             needs,
             check: None,
             deals: None,
@@ -210,7 +213,12 @@ impl PolicyEntry {
 
     /// Whether this is no policy but reads whole rows or the future.
     pub fn is_bound(&self) -> bool {
-        matches!(self.make, Make::Bound(_) | Make::Future { .. })
+        matches!(self.make, Make::Bound(_) | Make::Future { .. } | Make::Selector(_))
+    }
+
+    /// Whether this evicts nothing and chooses what is read.
+    pub fn is_selector(&self) -> bool {
+        matches!(self.make, Make::Selector(_))
     }
 
     /// Whether one state serves several caches.
@@ -218,9 +226,11 @@ impl PolicyEntry {
         self.needs.has(Needs::LAYERS)
     }
 
-    /// Whether the rows of one cache, as they come, are all that it needs.
-    pub fn needs_rows_only(&self) -> bool {
-        !self.needs.has_any(Needs::OF_TRACES.and(Needs::FUTURE).and(Needs::LAYERS))
+    /// Whether it runs where nothing is named: it has a budget or keeps everything, and the rows of one
+    /// cache, as they come, are all that it needs.
+    pub fn runs_by_default(&self) -> bool {
+        let more = Needs::OF_TRACES.and(Needs::FUTURE).and(Needs::LAYERS).and(Needs::PROMPT_END);
+        !self.needs.has_any(more) && !self.is_selector() && !self.own.is_any()
     }
 
     /// Whether it sees the rows of a cache's heads combined, and they may be combined in this way or that.

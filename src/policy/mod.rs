@@ -30,6 +30,8 @@ pub mod random;
 pub mod roco;
 pub mod scissorhands;
 pub mod scissorhands_paper;
+pub mod selector;
+pub mod selectors;
 pub mod share;
 pub mod sliding_window;
 pub mod snapkv;

@@ -321,6 +321,51 @@ pub const AGGREGATION: Parameter = Parameter {
     kind: Kind::Word(&["sum", "norm-sum"]),
 };
 
+/// Positions that are read of each row.
+pub const TOP_K: Parameter = Parameter {
+    name: "top-k",
+    column: "top_k",
+    vector_key: "topK",
+    summary: "heaviest positions that are read of each row",
+    kind: Kind::Count { least: 1, odd: false },
+};
+
+/// How much of a row's mass is read.
+pub const TOP_P: Parameter = Parameter {
+    name: "top-p",
+    column: "top_p",
+    vector_key: "topP",
+    summary: "share of each row's mass that is read",
+    kind: Kind::Real { least: 0.0, most: 1.0 },
+};
+
+/// What a weight has to exceed.
+pub const WEIGHT_ABOVE: Parameter = Parameter {
+    name: "weight-above",
+    column: "weight_above",
+    vector_key: "weightAbove",
+    summary: "a position with more weight than this is read",
+    kind: Kind::Real { least: 0.0, most: 1.0 },
+};
+
+/// The quantile that a law of thresholds is fitted to.
+pub const QUANTILE: Parameter = Parameter {
+    name: "quantile",
+    column: "quantile",
+    vector_key: "quantile",
+    summary: "quantile of a row that a law of thresholds is fitted to",
+    kind: Kind::Real { least: 0.0, most: 1.0 },
+};
+
+/// Rows that a law is fitted to.
+pub const WARM_UP: Parameter = Parameter {
+    name: "warm-up",
+    column: "warm_up",
+    vector_key: "warmUp",
+    summary: "last rows of the prompt that a law is fitted to",
+    kind: Kind::Count { least: 1, odd: false },
+};
+
 /// Every parameter, in the order of report columns.
 pub const PARAMETERS: &[&Parameter] = &[
     &RECENT_WINDOW,
@@ -345,6 +390,11 @@ pub const PARAMETERS: &[&Parameter] = &[
     &BLOCK_SIZE,
     &PROMPT_ROWS,
     &AGGREGATION,
+    &TOP_K,
+    &TOP_P,
+    &WEIGHT_ABOVE,
+    &QUANTILE,
+    &WARM_UP,
 ];
 
 /// The values of one lane's parameters, in the policy's own order.

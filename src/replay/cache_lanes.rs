@@ -9,6 +9,7 @@ use super::lane_site::LaneSite;
 use super::observer::StepRecord;
 use super::policy_lane::PolicyLane;
 use super::section::SetPlace;
+use super::selector_lane::SelectorLane;
 use super::step_batch::StepBatch;
 use crate::error::Result;
 use crate::meter::Tally;
@@ -48,6 +49,7 @@ impl CacheLanes {
         let apart = |LaneStart { setting, site, departures, .. }: &LaneStart<'_>| match plan.entry.make {
             Make::Policy(make) => Lane::Policy(PolicyLane::new(site, make(setting))),
             Make::Bound(make) => Lane::Bound(BoundLane::new(site, make(setting))),
+            Make::Selector(make) => Lane::Selector(SelectorLane::new(site, make(setting, site.heads.len()))),
             Make::Future { .. } => {
                 let departures = departures.expect("the future is planned before the replay").clone();
                 Lane::Policy(PolicyLane::new(site, Box::new(Departing::new(departures, setting.budget))))

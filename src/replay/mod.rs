@@ -30,6 +30,7 @@ mod run;
 mod scale;
 mod schedule;
 mod section;
+mod selector_lane;
 mod step_batch;
 mod view;
 

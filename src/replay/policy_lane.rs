@@ -1,7 +1,7 @@
 //! A lane of a policy: measures what its cache keeps of each row, lets the policy act, counts.
 
 use super::cache::Cache;
-use super::lane_meters::{Counts, LaneMeters};
+use super::lane_meters::{Counts, LaneMeters, OF_POLICIES};
 use super::lane_site::LaneSite;
 use super::observer::StepRecord;
 use super::row_facts::RowFacts;
@@ -39,7 +39,7 @@ impl PolicyLane {
             window,
             cache,
             view: View::new(site.needs, site.view, site.combine),
-            meters: LaneMeters::new(site.meters, true, schedule.budget),
+            meters: LaneMeters::new(site.meters, OF_POLICIES, schedule.budget),
             has_evicted: false,
         }
     }

@@ -3,4 +3,5 @@
 #[allow(dead_code, reason = "shared with the other programs of tests")]
 #[path = "../suite/common/mod.rs"]
 mod common;
+mod selectors;
 mod streaming;

@@ -50,6 +50,7 @@ pub const METERS: &[(&str, Twin)] = &[
     ("peaks", peaks),
     ("kept", kept),
     ("budget", budget),
+    ("read", read),
     ("kept_entropy", kept_entropy),
     ("sink_mass", sink_mass),
 ];
@@ -119,6 +120,17 @@ fn kept(seen: &Seen) -> Vec<(&'static str, Option<f64>)> {
 
 fn budget(seen: &Seen) -> Vec<(&'static str, Option<f64>)> {
     vec![("budget_sum", seen.budget.map(|budget| budget as f64)), ("budgeted_caches", seen.budget.map(|_| 1.0))]
+}
+
+/// Of a selector: its kept positions are those that it reads. Laws have a test of their own.
+fn read(seen: &Seen) -> Vec<(&'static str, Option<f64>)> {
+    vec![
+        ("read_sum", total(&seen.rows, |row| row.kept.len() as f64)),
+        ("peak_read", Some(seen.rows.iter().map(|row| row.kept.len()).max().unwrap_or(0) as f64)),
+        ("fits", Some(0.0)),
+        ("fit_log_scale_sum", Some(0.0)),
+        ("fit_exponent_sum", Some(0.0)),
+    ]
 }
 
 fn kept_entropy(seen: &Seen) -> Vec<(&'static str, Option<f64>)> {

@@ -10,6 +10,7 @@
 //! - [`replay`]: one stream through one setting, with everything measured
 //! - [`cross_layer`]: several streams that share one importance vector
 //! - [`future`]: the bounds that know the rows to come
+//! - [`selectors`]: what is read of each row
 //! - [`random`]: the random numbers, and the canonical trace made with them
 //! - [`vectors`]: runs a file of conformance vectors
 
@@ -28,6 +29,7 @@ pub mod paper;
 pub mod policies;
 pub mod random;
 pub mod replay;
+pub mod selectors;
 pub mod snapkv;
 pub mod vectors;
 
