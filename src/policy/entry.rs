@@ -4,6 +4,7 @@
 use super::coupled::{CoupledPolicy, CoupledSetting};
 use super::future::{Evictions, Planner};
 use super::parameter::{Parameter, RECENT_WINDOW, SINKS, Value, Values};
+use super::prompt_end::{PromptCut, PromptSetting};
 use super::selector::Selector;
 use super::{Bound, Policy};
 use crate::budgets::{CacheBudgets, LayerPlace};
@@ -89,6 +90,8 @@ pub enum Make {
     Policy(fn(&Setting) -> Box<dyn Policy>),
     /// Manages the caches of one head in all layers with one state, in step order.
     Coupled(fn(&CoupledSetting) -> Box<dyn CoupledPolicy>),
+    /// Cuts the prompts of all caches of a lane at their end, and nothing later.
+    PromptEnd(fn(&PromptSetting) -> Box<dyn PromptCut>),
     /// No policy: says what could have been retained at most.
     Bound(fn(&Setting) -> Box<dyn Bound>),
     /// No policy: evicts nothing, and chooses what is read of each row of so many query heads.
@@ -123,6 +126,7 @@ impl PolicyEntry {
         let needs = match make {
             Make::Policy(_) => Needs::KEPT_WEIGHTS,
             Make::Coupled(_) => Needs::KEPT_WEIGHTS.and(Needs::LAYERS),
+            Make::PromptEnd(_) => Needs::PROMPT_END.and(Needs::KEPT_WEIGHTS),
             Make::Bound(_) | Make::Selector(_) => Needs::WHOLE_ROWS,
             Make::Future { .. } => Needs::FUTURE,
         };
@@ -233,7 +237,7 @@ impl PolicyEntry {
 
     /// Whether it sees the rows of a cache's heads combined, and they may be combined in this way or that.
     pub fn combines(&self) -> bool {
-        matches!(self.make, Make::Policy(_) | Make::Coupled(_))
+        matches!(self.make, Make::Policy(_) | Make::Coupled(_) | Make::PromptEnd(_))
             && self.needs.has(Needs::KEPT_WEIGHTS)
             && self.own.combine.is_none()
     }
@@ -250,7 +254,7 @@ impl PolicyEntry {
 
     /// Whether it may be said in what units its slots go.
     pub fn pages(&self) -> bool {
-        self.cut_late() && !matches!(self.make, Make::Bound(_))
+        self.cut_late() && !matches!(self.make, Make::Bound(_) | Make::PromptEnd(_))
     }
 
     /// How it is kept where nothing is said.

@@ -24,6 +24,7 @@ mod means;
 pub mod optimal;
 pub mod oracle;
 pub mod parameter;
+pub mod prompt_end;
 pub mod pyramidkv;
 pub mod random;
 pub mod roco;

@@ -3,7 +3,8 @@
 use super::share::Share;
 use std::fmt;
 
-/// A parameter that policies may have. Each name means the same in every policy.
+/// A parameter that policies may have. Each name means the same in every policy, but for `alpha`, which the papers
+/// call different things.
 #[derive(Debug)]
 pub struct Parameter {
     /// Name on the command line.
@@ -148,7 +149,7 @@ pub const POOL_KERNEL: Parameter = Parameter {
     name: "pool-kernel",
     column: "pool_kernel",
     vector_key: "poolKernel",
-    summary: "neighbouring slots that a score is the maximum over (odd)",
+    summary: "neighbouring slots that a score is pooled over (odd)",
     kind: Kind::Count { least: 1, odd: true },
 };
 
@@ -238,8 +239,8 @@ pub const ALPHA: Parameter = Parameter {
     name: "alpha",
     column: "alpha",
     vector_key: "alpha",
-    summary: "what came before counts: the share of the importance of the layer before against the layer's own \
-              weights, or what is left of a carried score at a cut",
+    summary: "the share of the importance of the layer before against the layer's own weights; what is left of a \
+              carried score at a cut; or the part of its own slots that a head is sure of",
     kind: Kind::Real { least: 0.0, most: 1.0 },
 };
 
@@ -306,6 +307,60 @@ pub const WARM_UP: Parameter = Parameter {
     kind: Kind::Count { least: 1, odd: false },
 };
 
+/// How neighbours are pooled.
+pub const POOL: Parameter = Parameter {
+    name: "pool",
+    column: "pool",
+    vector_key: "pool",
+    summary: "how a score is pooled over neighbouring positions: their average, zeros beyond the ends, or maximum",
+    kind: Kind::Word(&["avg", "max"]),
+};
+
+/// How slots are dealt out to the heads of a layer.
+pub const DEAL: Parameter = Parameter {
+    name: "deal",
+    column: "deal",
+    vector_key: "deal",
+    summary: "how slots are dealt out: the same for each head, or shared within a layer by scores",
+    kind: Kind::Word(&["even", "layer"]),
+};
+
+/// How much the variance between rows counts beside the mean.
+pub const VARIANCE_WEIGHT: Parameter = Parameter {
+    name: "variance-weight",
+    column: "variance_weight",
+    vector_key: "varianceWeight",
+    summary: "how much the variance of a weight between rows counts beside its mean",
+    kind: Kind::Real { least: 0.0, most: 1e9 },
+};
+
+/// How little a layer's entropy counts for its share.
+pub const TAU_1: Parameter = Parameter {
+    name: "tau1",
+    column: "tau1",
+    vector_key: "tau1",
+    summary: "a layer's preference goes with its entropy to the power 1 / tau1",
+    kind: Kind::Real { least: 0.01, most: 100.0 },
+};
+
+/// How little a layer's variance counts for its share.
+pub const TAU_2: Parameter = Parameter {
+    name: "tau2",
+    column: "tau2",
+    vector_key: "tau2",
+    summary: "a layer's preference goes with its variance to the power 1 / tau2",
+    kind: Kind::Real { least: 0.01, most: 100.0 },
+};
+
+/// When a layer is lazy.
+pub const LAZY_ABOVE: Parameter = Parameter {
+    name: "lazy-above",
+    column: "lazy_above",
+    vector_key: "lazyAbove",
+    summary: "a layer with more mass than this on the first and the newest positions is lazy",
+    kind: Kind::Real { least: 0.0, most: 1.0 },
+};
+
 /// Every parameter, in the order of report columns.
 pub const PARAMETERS: &[&Parameter] = &[
     &RECENT_WINDOW,
@@ -329,6 +384,12 @@ pub const PARAMETERS: &[&Parameter] = &[
     &WEIGHT_ABOVE,
     &QUANTILE,
     &WARM_UP,
+    &POOL,
+    &DEAL,
+    &VARIANCE_WEIGHT,
+    &TAU_1,
+    &TAU_2,
+    &LAZY_ABOVE,
 ];
 
 /// The values of one lane's parameters, in the policy's own order.

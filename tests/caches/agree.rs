@@ -8,7 +8,7 @@ use crate::reference::cache::Cache;
 use crate::reference::meters::{Seen, StepSeen};
 use crate::slow::{self, Situation, Step};
 use kvsim::error::Result;
-use kvsim::keeping::{Keeping, PromptPlan};
+use kvsim::keeping::{Combine, Keeping, PromptMode, PromptPlan, Scope};
 use kvsim::needs::Needs;
 use kvsim::policy::table::Make;
 use kvsim::replay::{
@@ -51,10 +51,27 @@ pub fn cache_of(trace: &MemoryTrace) -> Vec<CachePlan> {
     .expect("heads that can share a cache")
 }
 
-/// The lanes with the prompt of a situation.
+/// The lanes kept as in a situation.
 pub fn kept(situation: &Situation, lanes: &[LanePlan]) -> Vec<LanePlan> {
-    let prompt = PromptPlan::block(situation.prompt);
-    lanes.iter().map(|lane| lane.clone().kept(Keeping { prompt, ..lane.keeping })).collect()
+    let keeping = keeping_of(situation);
+    lanes.iter().map(|lane| lane.clone().kept(Keeping { scope: lane.keeping.scope, ..keeping })).collect()
+}
+
+/// How the engine is told to keep a cache.
+pub fn keeping_of(Situation { prompt, keep, .. }: &Situation) -> Keeping {
+    let mode = match prompt {
+        0 => PromptMode::Stream,
+        _ if keep.once => PromptMode::Once,
+        _ => PromptMode::Block,
+    };
+    let combine = match keep.combine {
+        slow::Combine::Mean => Combine::Mean,
+        slow::Combine::Max => Combine::Max,
+        slow::Combine::Sum => Combine::Sum,
+        slow::Combine::Each => Combine::Each,
+    };
+    let prompt = PromptPlan { mode, len: *prompt, chunk: keep.chunk };
+    Keeping { combine, scope: Scope::Head, evict_every: keep.every, page: keep.page, prompt }
 }
 
 /// What each lane did and counted.

@@ -45,6 +45,12 @@ pub fn outside_window(kept: &[u32], recent_window: usize) -> Vec<u32> {
     kept[..kept.len().saturating_sub(recent_window)].to_vec()
 }
 
+/// The score of every kept position but the newest `recent_window`.
+pub fn rank_outside_window(kept: &[u32], recent_window: usize, score: impl Fn(u32) -> f64) -> Vec<Option<f64>> {
+    let outside = outside_window(kept, recent_window);
+    kept.iter().map(|&position| outside.contains(&position).then(|| score(position))).collect()
+}
+
 /// The `count` candidates with the lowest score; of equal ones the lower position goes first.
 pub fn lowest(candidates: &[u32], count: usize, score: impl Fn(u32) -> f64) -> Vec<u32> {
     assert!(count <= candidates.len(), "{count} of {} candidates", candidates.len());
@@ -75,6 +81,11 @@ impl Policy for StreamingLlm {
         let sinks = self.sinks.unwrap_or(0);
         let oldest_first: Vec<u32> = kept.iter().copied().filter(|&position| position as usize >= sinks).collect();
         oldest_first[..kept.len() - budget].to_vec()
+    }
+
+    fn rank(&mut self, kept: &[u32]) -> Vec<Option<f64>> {
+        let sinks = self.sinks.unwrap_or(0) as u32;
+        kept.iter().map(|&position| (position >= sinks).then_some(f64::from(position))).collect()
     }
 
     fn sink_count(&self) -> Option<usize> {
@@ -130,6 +141,10 @@ impl Policy for Lru {
         lowest(&outside_window(kept, self.recent_window), kept.len() - budget, touched)
     }
 
+    fn rank(&mut self, kept: &[u32]) -> Vec<Option<f64>> {
+        rank_outside_window(kept, self.recent_window, |position| f64::from(self.touched[&position]))
+    }
+
     fn forget(&mut self, position: u32) {
         self.touched.remove(&position);
     }
@@ -146,7 +161,7 @@ struct H2o {
 
 impl Policy for H2o {
     fn observe(&mut self, seen: &Seen) {
-        for (position, weight) in seen.pairs() {
+        for (position, weight) in seen.pairs_of_rows() {
             *self.score.get_mut(&position).expect("admitted") += weight;
         }
     }
@@ -157,6 +172,10 @@ impl Policy for H2o {
 
     fn choose(&mut self, kept: &[u32], budget: usize) -> Vec<u32> {
         lowest(&outside_window(kept, self.recent_window), kept.len() - budget, |position| self.score[&position])
+    }
+
+    fn rank(&mut self, kept: &[u32]) -> Vec<Option<f64>> {
+        rank_outside_window(kept, self.recent_window, |position| self.score[&position])
     }
 
     fn forget(&mut self, position: u32) {
@@ -175,7 +194,7 @@ struct Scissorhands {
 
 impl Policy for Scissorhands {
     fn observe(&mut self, seen: &Seen) {
-        for (position, weight) in seen.pairs() {
+        for (position, weight) in seen.pairs_of_rows() {
             if weight > seen.share() {
                 *self.votes.get_mut(&position).expect("admitted") += 1;
             }
@@ -189,6 +208,10 @@ impl Policy for Scissorhands {
     fn choose(&mut self, kept: &[u32], budget: usize) -> Vec<u32> {
         let votes = |position| f64::from(self.votes[&position]);
         lowest(&outside_window(kept, self.recent_window), kept.len() - budget, votes)
+    }
+
+    fn rank(&mut self, kept: &[u32]) -> Vec<Option<f64>> {
+        rank_outside_window(kept, self.recent_window, |position| f64::from(self.votes[&position]))
     }
 
     fn forget(&mut self, position: u32) {
@@ -215,6 +238,11 @@ impl Policy for Tova {
     fn choose(&mut self, kept: &[u32], budget: usize) -> Vec<u32> {
         let rank = |position| self.last.get(&position).map_or(f64::INFINITY, |&weight| f64::from(weight));
         lowest(kept, kept.len() - budget, rank)
+    }
+
+    fn rank(&mut self, kept: &[u32]) -> Vec<Option<f64>> {
+        let last = |position: &u32| self.last.get(position).map_or(f64::INFINITY, |&weight| f64::from(weight));
+        kept.iter().map(|position| Some(last(position))).collect()
     }
 
     fn forget(&mut self, position: u32) {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::Setting;
 use super::cache::{Policy, Seen};
-use super::policies::{lowest, outside_window};
+use super::policies::{lowest, outside_window, rank_outside_window};
 
 /// Also `pyramidkv`, which is the same under its layer's share of the budget.
 pub struct SnapKv {
@@ -68,6 +68,11 @@ impl Policy for SnapKv {
     fn choose(&mut self, kept: &[u32], budget: usize) -> Vec<u32> {
         let pooled = self.pooled_scores(kept);
         lowest(&outside_window(kept, self.recent_window), kept.len() - budget, |position| pooled[&position])
+    }
+
+    fn rank(&mut self, kept: &[u32]) -> Vec<Option<f64>> {
+        let pooled = self.pooled_scores(kept);
+        rank_outside_window(kept, self.recent_window, |position| pooled[&position])
     }
 
     fn forget(&mut self, position: u32) {
