@@ -84,6 +84,8 @@ impl LaneRequest {
             for budget in budgets {
                 let budget = entry.budgeted.then(|| budget.resolve(positions));
                 for values in &combinations {
+                    // Parameters may fix it.
+                    let budget = entry.own.budget.and_then(|budget| budget(values)).or(budget);
                     let plan =
                         |keeping: &Keeping| LanePlan { entry, budget, values: values.clone(), keeping: *keeping };
                     keepings.iter().map(plan).for_each(|plan| planner.add(plan));

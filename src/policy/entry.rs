@@ -58,11 +58,13 @@ pub struct OwnKeeping {
     pub prompt: Option<PromptMode>,
     /// Its own rule of cuts.
     pub cuts: Option<fn(&Setting) -> BlockCuts>,
+    /// The budget that its parameters fix, where they do.
+    pub budget: Option<fn(&Values) -> Option<usize>>,
 }
 
 impl OwnKeeping {
     /// All is to be chosen.
-    pub const NOTHING: OwnKeeping = OwnKeeping { scope: None, combine: None, prompt: None, cuts: None };
+    pub const NOTHING: OwnKeeping = OwnKeeping { scope: None, combine: None, prompt: None, cuts: None, budget: None };
 
     /// Whether anything is part of the policy.
     pub const fn is_any(&self) -> bool {
@@ -228,11 +230,11 @@ impl PolicyEntry {
         self.needs.has(Needs::LAYERS)
     }
 
-    /// Whether it runs where nothing is named: it has a budget or keeps everything, and the rows of one
-    /// cache, as they come, are all that it needs.
+    /// Whether it runs where nothing is named: it may be kept in any way, and the rows of one cache, as they
+    /// come, are all that it needs.
     pub fn runs_by_default(&self) -> bool {
         let more = Needs::OF_TRACES.and(Needs::FUTURE).and(Needs::LAYERS).and(Needs::PROMPT_END);
-        !self.needs.has_any(more) && !self.is_selector()
+        !self.needs.has_any(more) && !self.own.is_any() && !self.is_selector()
     }
 
     /// Whether it sees the rows of a cache's heads combined, and they may be combined in this way or that.

@@ -21,6 +21,7 @@ mod history;
 pub mod lowest_score;
 pub mod lru;
 mod means;
+pub mod openvino;
 pub mod optimal;
 pub mod oracle;
 pub mod parameter;

@@ -43,6 +43,8 @@ pub enum Kind {
         /// The smallest value.
         least: usize,
     },
+    /// A whole number from 1 on, or this word.
+    CountOr(&'static str),
 }
 
 /// The value of a parameter.
@@ -86,6 +88,10 @@ impl Parameter {
             Kind::Count { least, odd } => parse_count(text, least, odd),
             Kind::Real { least, most } => parse_real(text, least, most),
             Kind::Word(words) => parse_word(text, words),
+            Kind::CountOr(word) if text == word => Ok(Value::Word(word)),
+            Kind::CountOr(word) => {
+                parse_count(text, 1, false).map_err(|problem| format!("{problem} (the word {word} is possible too)"))
+            }
             Kind::CountOrShare { .. } if text.ends_with('%') => Share::parse(text).map(Value::Share),
             Kind::CountOrShare { least } => parse_count(text, least, false)
                 .map_err(|problem| format!("{problem} (a share of the budget is written as 50%)")),
@@ -361,6 +367,60 @@ pub const LAZY_ABOVE: Parameter = Parameter {
     kind: Kind::Real { least: 0.0, most: 1.0 },
 };
 
+/// First positions of a cache in blocks that stay.
+pub const START_SIZE: Parameter = Parameter {
+    name: "start-size",
+    column: "start_size",
+    vector_key: "startSize",
+    summary: "first positions that stay, in whole blocks",
+    kind: Kind::Count { least: 0, odd: false },
+};
+
+/// Newest positions of a cache in blocks that stay.
+pub const RECENT_SIZE: Parameter = Parameter {
+    name: "recent-size",
+    column: "recent_size",
+    vector_key: "recentSize",
+    summary: "newest positions that stay, in whole blocks",
+    kind: Kind::Count { least: 0, odd: false },
+};
+
+/// Positions that a cut leaves.
+pub const MAX_SIZE: Parameter = Parameter {
+    name: "max-size",
+    column: "max_size",
+    vector_key: "maxSize",
+    summary: "positions that a cut leaves, in whole blocks; fit: the most whose peak is within the budget",
+    kind: Kind::CountOr("fit"),
+};
+
+/// Positions of a block.
+pub const BLOCK_SIZE: Parameter = Parameter {
+    name: "block-size",
+    column: "block_size",
+    vector_key: "blockSize",
+    summary: "positions of a block",
+    kind: Kind::Count { least: 1, odd: false },
+};
+
+/// Last rows of a prompt that count.
+pub const PROMPT_ROWS: Parameter = Parameter {
+    name: "prompt-rows",
+    column: "prompt_rows",
+    vector_key: "promptRows",
+    summary: "last rows of the prompt that count",
+    kind: Kind::Count { least: 1, odd: false },
+};
+
+/// What a slot adds to the worth of its block.
+pub const AGGREGATION: Parameter = Parameter {
+    name: "aggregation",
+    column: "aggregation",
+    vector_key: "aggregation",
+    summary: "what a slot is worth: the sum of its weights, or that over the rows that it was in",
+    kind: Kind::Word(&["sum", "norm-sum"]),
+};
+
 /// Every parameter, in the order of report columns.
 pub const PARAMETERS: &[&Parameter] = &[
     &RECENT_WINDOW,
@@ -390,6 +450,12 @@ pub const PARAMETERS: &[&Parameter] = &[
     &TAU_1,
     &TAU_2,
     &LAZY_ABOVE,
+    &START_SIZE,
+    &RECENT_SIZE,
+    &MAX_SIZE,
+    &BLOCK_SIZE,
+    &PROMPT_ROWS,
+    &AGGREGATION,
 ];
 
 /// The values of one lane's parameters, in the policy's own order.

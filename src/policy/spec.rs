@@ -110,7 +110,8 @@ impl PolicySpec {
         Named::split(list)?.iter().map(parse).collect()
     }
 
-    /// The policies that run where none is named: those that need nothing but the rows of one cache.
+    /// The policies that run where none is named: those that need nothing but the rows of one cache, kept in any
+    /// way.
     pub fn defaults() -> Vec<PolicySpec> {
         POLICIES.iter().filter(|entry| entry.runs_by_default()).map(PolicySpec::plain).collect()
     }

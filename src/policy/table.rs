@@ -5,8 +5,8 @@ pub use super::entry::{Make, PolicyEntry, Setting};
 use super::prompt_end::{ada_kv, cake, defensive_kv, simlayer_kv, snapkv_prompt};
 use super::selectors::{fixed_threshold, sift_attention, top_k, top_p};
 use super::{
-    cross_layer, decay, full, future_greedy, g_kv, h2o, lru, optimal, oracle, pyramidkv, random, roco, scissorhands,
-    scissorhands_paper, sliding_window, snapkv, streaming_llm, tova,
+    cross_layer, decay, full, future_greedy, g_kv, h2o, lru, openvino, optimal, oracle, pyramidkv, random, roco,
+    scissorhands, scissorhands_paper, sliding_window, snapkv, streaming_llm, tova,
 };
 use crate::names::find_named;
 
@@ -27,6 +27,7 @@ pub static POLICIES: &[PolicyEntry] = &[
     snapkv::ENTRY,
     pyramidkv::ENTRY,
     g_kv::ENTRY,
+    openvino::ENTRY,
     snapkv_prompt::ENTRY,
     ada_kv::ENTRY,
     defensive_kv::ENTRY,

@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::meter::Tally;
 
 /// A lane of each kind.
+#[expect(clippy::large_enum_variant, reason = "most lanes are of the larger kind")]
 pub(super) enum Lane {
     Policy(PolicyLane),
     Bound(BoundLane),

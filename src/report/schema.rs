@@ -305,7 +305,7 @@ fn of_parameter(parameter: &'static Parameter) -> Column {
         parameter::Kind::Count { .. } => CellKind::Count,
         parameter::Kind::Real { .. } => CellKind::Real,
         parameter::Kind::Word(_) => CellKind::Text,
-        parameter::Kind::CountOrShare { .. } => CellKind::Label,
+        parameter::Kind::CountOrShare { .. } | parameter::Kind::CountOr(_) => CellKind::Label,
     };
     column(parameter.column, "", Role::Lane, kind, Merge::Key, parameter.summary)
 }

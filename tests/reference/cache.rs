@@ -49,6 +49,11 @@ pub trait Policy {
     /// The positions to give up, in any order; called with more than `budget` positions kept.
     fn choose(&mut self, kept: &[u32], budget: usize) -> Vec<u32>;
 
+    /// For a policy with its own rule of cuts: down to how many positions it goes now, if at all.
+    fn due(&self, _kept: usize, _step: usize) -> Option<Option<usize>> {
+        None
+    }
+
     /// The value of every kept position by which blocks are ranked; none for one out of reach.
     fn rank(&mut self, _kept: &[u32]) -> Vec<Option<f64>> {
         panic!("this policy does not rank what it keeps")

@@ -6,6 +6,7 @@ use super::Setting;
 use super::cache::{Policy, Seen};
 use super::decay::Decay;
 use super::engines::{GKv, MeanH2o, Roco};
+use super::openvino::OpenVino;
 use super::paper::ScissorhandsPaper;
 use super::random::Generator;
 use super::snapkv::{SnapKv, pyramid_share};
@@ -34,6 +35,7 @@ pub fn build(setting: &Setting) -> Box<dyn Policy> {
         }
         "roco" => Box::new(Roco::new(setting)),
         "g-kv" => Box::new(GKv::new(setting)),
+        "openvino" => Box::new(OpenVino::new(setting)),
         "decay" => Box::new(Decay::new(setting)),
         "scissorhands-paper" => Box::new(ScissorhandsPaper::new(setting)),
         other => panic!("no policy is called {other:?}"),

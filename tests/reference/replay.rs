@@ -65,7 +65,11 @@ impl Lane {
         if self.kind == SelfKind::Excluded {
             self.cache.admit(step as u32);
         }
-        let victims = self.cache.evict(self.budget);
+        let victims = match self.cache.policy.due(self.cache.kept.len(), step) {
+            None => self.cache.evict(self.budget),
+            Some(None) => Vec::new(),
+            Some(Some(budget)) => self.cache.evict(budget),
+        };
         self.steps.push(StepOutcome { kept: self.cache.kept.clone(), victims, measured });
     }
 

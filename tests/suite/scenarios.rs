@@ -38,11 +38,12 @@ fn top(heavy_hitters: usize) -> Options {
     Options { heavy_hitters, ..Options::default() }
 }
 
-/// Every policy and bound, with one position out of reach where it has a window or sinks, and one
+/// Every policy and bound that is kept in any way, with one position out of reach where it has a window or sinks, and one
 /// that goes at a time.
 fn every_lane(budget: usize) -> Vec<LanePlan> {
     kvsim::policy::table::POLICIES
         .iter()
+        .filter(|entry| !entry.own.is_any())
         .map(|entry| {
             let takes = |name: &str| entry.parameters.iter().any(|(parameter, _)| parameter.name == name);
             // Where the rows that are observed are the window too.
