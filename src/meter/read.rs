@@ -4,17 +4,15 @@
 //! it holds, so that `mean_read` stands where a policy has `mean_kept`.
 
 use super::column::{Figure, Merge, Number, Reading, Sum};
-use super::{Counted, LaneEnd, Meter, MeterEntry, Run, StepCounts};
+use super::{Counted, LaneEnd, Meter, MeterEntry, Run};
 use crate::needs::Needs;
 use crate::policy::selector::Law;
 
 pub(super) const ENTRY: MeterEntry =
-    MeterEntry::new("read", "how many positions selectors read of each row", SUMS, FIGURES, |_| {
-        Box::new(Read::default())
-    })
-    .run(Run::ByDefault)
-    .needs(Needs::READS)
-    .of_lanes();
+    MeterEntry::new("read", "how many positions selectors read of each row", SUMS, FIGURES, |_| Box::new(Read))
+        .run(Run::ByDefault)
+        .needs(Needs::READS)
+        .of_lanes();
 
 const SUMS: &[Sum] = &[
     Sum::count("read_sum", "positions", "sum behind mean_read"),
@@ -45,25 +43,14 @@ const FIGURES: &[Figure] = &[
     ),
 ];
 
-#[derive(Default)]
-struct Read {
-    sum: u64,
-    most: u64,
-}
+struct Read;
 
 impl Meter for Read {
-    fn steps(&mut self, steps: &[StepCounts]) {
-        for (reads, alike) in steps.iter().filter_map(|step| Some((step.reads?, u64::from(step.steps)))) {
-            self.sum += alike * reads.sum;
-            self.most = self.most.max(reads.most);
-        }
-    }
-
     fn finish(self: Box<Self>, end: &LaneEnd) -> Counted {
         let sum_of = |number: fn(&Law) -> f64| end.laws.iter().map(number).sum();
         Counted::all([
-            Number::Count(self.sum),
-            Number::Count(self.most),
+            Number::Count(end.reads.sum),
+            Number::Count(end.reads.most),
             Number::Count(end.laws.len() as u64),
             Number::Real(sum_of(|law| law.log_scale)),
             Number::Real(sum_of(|law| law.exponent)),

@@ -85,11 +85,9 @@ pub struct StepCounts {
     pub measured: bool,
     /// The kept set; `None` where there is none.
     pub held: Option<Held>,
-    /// What was read of its rows; `None` where no selector chose.
-    pub reads: Option<Reads>,
 }
 
-/// What a selector read of the rows of one step.
+/// What a selector read of the rows of a lane.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Reads {
@@ -138,12 +136,7 @@ impl StepCounts {
     /// What happened in a step.
     #[inline]
     pub(crate) fn new(in_prompt: bool, measured: bool, held: Option<Held>) -> StepCounts {
-        StepCounts { steps: 1, in_prompt, measured, held, reads: None }
-    }
-
-    /// The step with what a selector read of its rows.
-    pub(crate) fn with_reads(self, reads: Reads) -> StepCounts {
-        StepCounts { reads: Some(reads), ..self }
+        StepCounts { steps: 1, in_prompt, measured, held }
     }
 
     /// Whether the same happened in a step as in these.
@@ -167,6 +160,8 @@ impl Held {
 pub struct LaneEnd {
     /// Bytes of policy state and kept positions, at the most slots held; `None` without a kept set.
     pub state_bytes: Option<u64>,
+    /// What a selector read.
+    pub reads: Reads,
     /// The laws that a selector's choices follow, one for each query head that has one.
     pub laws: Vec<Law>,
 }
@@ -174,11 +169,11 @@ pub struct LaneEnd {
 impl LaneEnd {
     /// The end of a lane.
     pub(crate) fn new(state_bytes: Option<u64>) -> LaneEnd {
-        LaneEnd { state_bytes, laws: Vec::new() }
+        LaneEnd { state_bytes, reads: Reads::default(), laws: Vec::new() }
     }
 
     /// The end of a selector's lane.
-    pub(crate) fn with_laws(self, laws: Vec<Law>) -> LaneEnd {
-        LaneEnd { laws, ..self }
+    pub(crate) fn of_selector(reads: Reads, laws: Vec<Law>) -> LaneEnd {
+        LaneEnd { state_bytes: None, reads, laws }
     }
 }

@@ -4,6 +4,7 @@
 use super::coupled::{CoupledPolicy, CoupledSetting};
 use super::future::{Evictions, Planner};
 use super::parameter::{Parameter, RECENT_WINDOW, SINKS, Value, Values};
+use super::prompt_end::{PromptCut, PromptSetting};
 use super::selector::Selector;
 use super::{Bound, Policy};
 use crate::budgets::{CacheBudgets, LayerPlace};
@@ -91,6 +92,8 @@ pub enum Make {
     Policy(fn(&Setting) -> Box<dyn Policy>),
     /// Manages the caches of one head in all layers with one state, in step order.
     Coupled(fn(&CoupledSetting) -> Box<dyn CoupledPolicy>),
+    /// Cuts the prompts of all caches of a lane at their end, and nothing later.
+    PromptEnd(fn(&PromptSetting) -> Box<dyn PromptCut>),
     /// No policy: says what could have been retained at most.
     Bound(fn(&Setting) -> Box<dyn Bound>),
     /// No policy: evicts nothing, and chooses what is read of each row of so many query heads.
@@ -125,6 +128,7 @@ impl PolicyEntry {
         let needs = match make {
             Make::Policy(_) => Needs::KEPT_WEIGHTS,
             Make::Coupled(_) => Needs::KEPT_WEIGHTS.and(Needs::LAYERS),
+            Make::PromptEnd(_) => Needs::PROMPT_END.and(Needs::KEPT_WEIGHTS),
             Make::Bound(_) | Make::Selector(_) => Needs::WHOLE_ROWS,
             Make::Future { .. } => Needs::FUTURE,
         };
@@ -226,16 +230,16 @@ impl PolicyEntry {
         self.needs.has(Needs::LAYERS)
     }
 
-    /// Whether it runs where nothing is named: it has a budget or keeps everything, and the rows of one
-    /// cache, as they come, are all that it needs.
+    /// Whether it runs where nothing is named: it may be kept in any way, and the rows of one cache, as they
+    /// come, are all that it needs.
     pub fn runs_by_default(&self) -> bool {
         let more = Needs::OF_TRACES.and(Needs::FUTURE).and(Needs::LAYERS).and(Needs::PROMPT_END);
-        !self.needs.has_any(more) && !self.is_selector() && !self.own.is_any()
+        !self.needs.has_any(more) && !self.own.is_any() && !self.is_selector()
     }
 
     /// Whether it sees the rows of a cache's heads combined, and they may be combined in this way or that.
     pub fn combines(&self) -> bool {
-        matches!(self.make, Make::Policy(_) | Make::Coupled(_))
+        matches!(self.make, Make::Policy(_) | Make::Coupled(_) | Make::PromptEnd(_))
             && self.needs.has(Needs::KEPT_WEIGHTS)
             && self.own.combine.is_none()
     }
@@ -252,7 +256,7 @@ impl PolicyEntry {
 
     /// Whether it may be said in what units its slots go.
     pub fn pages(&self) -> bool {
-        self.cut_late() && !matches!(self.make, Make::Bound(_))
+        self.cut_late() && !matches!(self.make, Make::Bound(_) | Make::PromptEnd(_))
     }
 
     /// How it is kept where nothing is said.

@@ -25,6 +25,7 @@ pub mod openvino;
 pub mod optimal;
 pub mod oracle;
 pub mod parameter;
+pub mod prompt_end;
 pub mod pyramidkv;
 pub mod random;
 pub mod roco;

@@ -2,6 +2,7 @@
 //! in the slow reference.
 
 pub use super::entry::{Make, PolicyEntry, Setting};
+use super::prompt_end::{ada_kv, cake, defensive_kv, simlayer_kv, snapkv_prompt};
 use super::selectors::{fixed_threshold, sift_attention, top_k, top_p};
 use super::{
     cross_layer, decay, full, future_greedy, g_kv, h2o, lru, openvino, optimal, oracle, pyramidkv, random, roco,
@@ -27,6 +28,11 @@ pub static POLICIES: &[PolicyEntry] = &[
     pyramidkv::ENTRY,
     g_kv::ENTRY,
     openvino::ENTRY,
+    snapkv_prompt::ENTRY,
+    ada_kv::ENTRY,
+    defensive_kv::ENTRY,
+    cake::ENTRY,
+    simlayer_kv::ENTRY,
     oracle::ENTRY,
     optimal::ENTRY,
     future_greedy::ENTRY,

@@ -44,7 +44,9 @@ impl<'a> Cohort<'a> {
                 let set = context.set(plan.keeping.scope, place.index);
                 let setting = plan.setting_with(set, context.budgets[lane][place.index]);
                 let site = site(context, set, place, plan, &setting);
-                LaneStart { place, head: &set.label.head, setting, site, departures: planned.get((place.index, lane)) }
+                let task = (place.index, lane);
+                let (departures, cut) = (planned.get(task), planned.cut(task));
+                LaneStart { place, head: &set.label.head, setting, site, departures, cut }
             };
             let starts: Vec<LaneStart<'_>> = sets(sections, plan.keeping.scope).into_iter().map(start).collect();
             CacheLanes::new(plan, &starts)
@@ -155,6 +157,7 @@ fn site<'a>(
         needs: plan.entry.needs,
         combine: plan.keeping.combine,
         heads: place.heads,
+        budget: plan.budget.map(|_| setting.budget),
         schedule: Schedule::new(plan.budget.map(|_| setting.budget), plan.keeping, own),
         self_attention: info.self_attention,
         first: info.first_position,

@@ -9,7 +9,7 @@ use super::step_batch::StepBatch;
 use crate::error::Result;
 use crate::meter::Tally;
 
-/// A lane of either kind.
+/// A lane of each kind.
 #[expect(clippy::large_enum_variant, reason = "most lanes are of the larger kind")]
 pub(super) enum Lane {
     Policy(PolicyLane),

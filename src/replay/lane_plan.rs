@@ -123,9 +123,10 @@ impl LanePlan {
                      --prompt-chunk) are another problem"
                     .to_owned())
             }
-            () if prompt.mode != PromptMode::Stream && prompt.len == 0 => {
-                Err(format!("prompt {} needs the number of positions of the prompt", prompt_word(prompt.mode)))
-            }
+            () if prompt.mode != PromptMode::Stream && prompt.len == 0 => Err(format!(
+                "prompt {} needs the number of positions of the prompt (--prompt-len)",
+                prompt_word(prompt.mode)
+            )),
             () if self.entry.own.cuts.is_some() && (prompt.mode == PromptMode::Once || prompt.chunk.is_some()) => {
                 Err("it never cuts within a prompt or at its end: --prompt stream or block is possible".to_owned())
             }

@@ -20,6 +20,8 @@ pub(super) struct LaneSite<'a> {
     pub combine: Combine,
     /// The heads of a batch that the cache serves.
     pub heads: HeadRange,
+    /// The budget in force, as reports have it; `None` where there is none.
+    pub budget: Option<usize>,
     /// When the cache is cut.
     pub schedule: Schedule,
     pub self_attention: SelfAttention,

@@ -24,6 +24,7 @@ mod options;
 mod parallel;
 mod planning;
 mod policy_lane;
+mod prompt_cuts;
 mod row_facts;
 mod row_watch;
 mod run;

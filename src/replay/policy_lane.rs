@@ -39,7 +39,7 @@ impl PolicyLane {
             window,
             cache,
             view: View::new(site.needs, site.view, site.combine),
-            meters: LaneMeters::new(site.meters, OF_POLICIES, schedule.budget),
+            meters: LaneMeters::new(site.meters, OF_POLICIES, site.budget),
             has_evicted: false,
         }
     }

@@ -19,13 +19,14 @@ pub(super) struct SelectorLane {
     schedule: Schedule,
     window: Option<usize>,
     meters: LaneMeters,
+    reads: Reads,
 }
 
 impl SelectorLane {
     pub(super) fn new(site: &LaneSite<'_>, selector: Box<dyn Selector>) -> SelectorLane {
         let LaneSite { heads, schedule, window, .. } = *site;
-        let meters = LaneMeters::new(site.meters, Needs::HITS.and(Needs::READS), schedule.budget);
-        SelectorLane { selector, heads, schedule, window, meters }
+        let meters = LaneMeters::new(site.meters, Needs::HITS.and(Needs::READS), site.budget);
+        SelectorLane { selector, heads, schedule, window, meters, reads: Reads::default() }
     }
 
     pub(super) fn run(&mut self, batch: &StepBatch, counts: &mut Counts) {
@@ -34,27 +35,24 @@ impl SelectorLane {
             let position = batch.position(step);
             let in_prompt = self.schedule.is_in_prompt(position);
             let known = batch.is_known(step, self.heads);
-            let mut reads = Reads::default();
             if known {
-                (0..self.heads.len()).for_each(|head| self.see(batch, step, head, in_prompt, &mut reads));
+                (0..self.heads.len()).for_each(|head| self.see(batch, step, head, in_prompt));
             }
-            let measured = known && !in_prompt;
-            let counts = StepCounts::new(in_prompt, measured, None);
-            self.meters.add_step(counts.with_reads(reads));
+            self.meters.add_step(StepCounts::new(in_prompt, known && !in_prompt, None));
         }
         self.meters.flush();
         self.meters.swap(counts);
     }
 
     /// Shows a row of the prompt, measures what is read of a later one.
-    fn see(&mut self, batch: &StepBatch, step: usize, head: usize, in_prompt: bool, reads: &mut Reads) {
+    fn see(&mut self, batch: &StepBatch, step: usize, head: usize, in_prompt: bool) {
         let (row, position) = (batch.row(step, self.heads.start + head), batch.position(step));
         let alive = &row.weights[self.first_in_window(position)..];
         if in_prompt {
             return self.selector.prepare(head, alive);
         }
         let read = self.selector.read(head, alive);
-        reads.add(read);
+        self.reads.add(read);
         let retained = Oracle.retained(BoundRow::new(alive, read));
         let some_left = alive.len() > read;
         let counts = RowCounts::new(position, head, retained, row.facts.total, some_left, Some(hits(row.facts, read)));
@@ -67,7 +65,7 @@ impl SelectorLane {
 
     pub(super) fn finish(self) -> Tally {
         let laws = (0..self.heads.len()).filter_map(|head| self.selector.law(head)).collect();
-        self.meters.finish(&LaneEnd::new(None).with_laws(laws))
+        self.meters.finish(&LaneEnd::of_selector(self.reads, laws))
     }
 }
 

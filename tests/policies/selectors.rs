@@ -106,6 +106,6 @@ fn selectors_hold_nothing_have_no_budget_and_are_not_ranked_among_policies() {
 
 #[test]
 fn a_selector_that_needs_a_prompt_says_so() {
-    let refused = kvsim(&["replay", PROSE, "--policy", "sift-attention"]);
+    let refused = kvsim(&["replay", PROSE, "-q", "--policy", "sift-attention"]);
     refused.refuses(2, &["sift-attention", "prompt", "--prompt-len"]);
 }

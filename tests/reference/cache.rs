@@ -55,7 +55,7 @@ pub trait Policy {
     }
 
     /// The value of every kept position by which blocks are ranked; none for one out of reach.
-    fn rank(&self, _kept: &[u32]) -> Vec<Option<f64>> {
+    fn rank(&mut self, _kept: &[u32]) -> Vec<Option<f64>> {
         panic!("this policy does not rank what it keeps")
     }
 
