@@ -33,6 +33,8 @@ impl Needs {
     pub const LAYERS: Needs = Needs(1 << 8);
     /// A record of what each lane did in every step.
     pub const STEP_RECORDS: Needs = Needs(1 << 9);
+    /// In that record, what each position was judged by where something was evicted.
+    pub const SCORES: Needs = Needs(1 << 10);
 
     /// What a trace may hold besides rows.
     pub const OF_TRACES: Needs = Needs::QUERIES.and(Needs::KEYS).and(Needs::VALUES);
@@ -70,7 +72,7 @@ impl Needs {
 }
 
 /// Every thing by its name.
-const NAMES: [(Needs, &str); 10] = [
+const NAMES: [(Needs, &str); 11] = [
     (Needs::KEPT_SET, "a kept set"),
     (Needs::KEPT_WEIGHTS, "the weights of kept positions"),
     (Needs::HEAD_ROWS, "the rows of single query heads"),
@@ -81,6 +83,7 @@ const NAMES: [(Needs, &str); 10] = [
     (Needs::FUTURE, "the rows to come"),
     (Needs::LAYERS, "several layers side by side"),
     (Needs::STEP_RECORDS, "a record of every step"),
+    (Needs::SCORES, "what positions were judged by"),
 ];
 
 impl fmt::Display for Needs {

@@ -178,6 +178,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--decisions", type=Path, required=True, metavar="FILE", help="what left when (docs/decisions.md)"
     )
+    parser.add_argument("--lane", type=count_of(0), default=0, metavar="N", help="of a file of several lanes (default 0)")
     parser.add_argument("--max-length", type=count_of(2), metavar="N", help="read at most N tokens")
     parser.add_argument("-o", "--output", type=Path, metavar="CSV", help="write one line for each token")
     parser.add_argument("--format", choices=("table", "json"), default="table", help="how the figures are printed")
@@ -221,7 +222,7 @@ def tokens_of_trace(path: Path) -> list[int]:
 
 def run(args: argparse.Namespace) -> None:
     """Read everything, measure, print."""
-    header, left = read_decisions(args.decisions)
+    header, left = read_decisions(args.decisions, args.lane)
     models.quiet_libraries()
     models.check_device(args.device)
     tokenizer = models.load_tokenizer(args.model, args.revision)

@@ -224,15 +224,32 @@ class Statistics(unittest.TestCase):
 
 def written(path: Path, header: dict, left: list[dict[int, int]]) -> Path:
     """A file of decisions."""
-    lines = [header] + [{"cache": i, "position": [*e], "step": [*e.values()]} for i, e in enumerate(left)]
+    lines = [header] + [{"cache": i} | listed(evicted) for i, evicted in enumerate(left)]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     return path
+
+
+def listed(evicted: dict[int, int]) -> dict[str, list[int]]:
+    """What one cache lost, as a line has it."""
+    return {"position": [*evicted], "step": [*evicted.values()]}
 
 
 class Reader(RecorderTest):
     def test_what_was_written_is_read(self):
         header, left = random_decisions(5, seed=3)
         self.assertEqual(read_decisions(written(self.folder / "d.jsonl", header, left)), (header, left))
+
+    def test_one_lane_of_several(self):
+        header, left = random_decisions(5, seed=3)
+        lanes = [{"policy": "one"}, {"policy": "other", "budget": 7}]
+        path = written(self.folder / "d.jsonl", header | {"lanes": lanes}, [])
+        lines = [{"cache": i, "lane": lane} | listed(left[i - lane]) for i in range(len(left)) for lane in (0, 1)]
+        path.write_text(path.read_text() + "".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+        for lane, found in enumerate((read_decisions(path), read_decisions(path, 1))):
+            self.assertEqual(found[1], [left[i - lane] for i in range(len(left))])
+            self.assertEqual(found[0]["policy"], lanes[lane]["policy"])
+        with self.assertRaisesRegex(DecisionsError, r"no lane 2: there are 0\.\.=1"):
+            read_decisions(path, 2)
 
     def test_what_is_wrong_is_named_with_its_line(self):
         header, _ = random_decisions(5, seed=3)

@@ -60,6 +60,7 @@ impl Sweep {
             budgets: self.budgets.iter().map(|budget| Budget::Count(*budget)).collect(),
             values: vec![(&RECENT_WINDOW, self.windows.iter().map(|window| Value::Count(*window)).collect())],
             skip_refused: true,
+            ..LaneRequest::default()
         };
         request.lanes(source.info().positions, caches, &options.budgets).possible
     }

@@ -4,6 +4,8 @@
 mod analyze;
 mod block_args;
 mod convert;
+mod decisions;
+mod diff;
 mod generate;
 mod inspect;
 mod list;
@@ -17,6 +19,7 @@ mod read_args;
 mod replay;
 mod report_args;
 mod streams;
+mod sweep_args;
 mod table;
 mod timing;
 mod unfinished;
@@ -52,6 +55,8 @@ pub struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Replay(Box<replay::ReplayArgs>),
+    Decisions(Box<decisions::DecisionsArgs>),
+    Diff(Box<diff::DiffArgs>),
     Table(table::TableArgs),
     Generate(generate::GenerateArgs),
     Convert(convert::ConvertArgs),
@@ -70,6 +75,8 @@ impl Cli {
     pub fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
             Command::Replay(args) => args.run(),
+            Command::Decisions(args) => args.run(),
+            Command::Diff(args) => args.run(),
             Command::Table(args) => args.run(),
             Command::Generate(args) => args.run(),
             Command::Convert(args) => args.run(),

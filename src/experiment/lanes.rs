@@ -5,7 +5,8 @@ use super::budget::Budget;
 use super::refusals::Refusals;
 use crate::budgets::{CacheBudget, CacheBudgets};
 use crate::error::{Error, Result};
-use crate::policy::parameter::{Parameter, Value};
+use crate::policy::parameter::{Parameter, Value, Values};
+use crate::policy::rounding::Rounding;
 use crate::policy::spec::PolicySpec;
 use crate::policy::table::POLICIES;
 use crate::replay::{CachePlan, LanePlan};
@@ -26,6 +27,8 @@ pub struct LaneRequest {
     pub budgets: Vec<Budget>,
     /// Values for every policy that takes the parameter and has none of its own.
     pub values: Asked,
+    /// What scores are rounded to, for every policy.
+    pub rounding: Option<Rounding>,
     /// Whether what is possible runs where the rest is not.
     pub skip_refused: bool,
 }
@@ -61,11 +64,13 @@ impl LaneRequest {
         let budgets = self.budgets();
         for spec in self.policies() {
             let (entry, combinations) = (spec.entry, spec.combinations(&self.values));
+            let plain = LanePlan { rounding: self.rounding, ..LanePlan::new(entry, 0) };
             // What has no budget is the same at every one.
             let budgets = if entry.budgeted { &budgets[..] } else { &budgets[..1] };
             for budget in budgets {
                 let budget = entry.budgeted.then(|| budget.resolve(positions));
-                combinations.iter().for_each(|values| planner.add(LanePlan { entry, budget, values: values.clone() }));
+                let plan = |values: &Values| LanePlan { entry, budget, values: values.clone(), ..plain.clone() };
+                combinations.iter().for_each(|values| planner.add(plan(values)));
             }
         }
         let mut lanes = planner.lanes;

@@ -48,6 +48,8 @@ pub enum Make {
     Coupled(fn(&CoupledSetting) -> Box<dyn CoupledPolicy>),
     /// No policy: says what could have been retained at most.
     Bound(fn(&Setting) -> Box<dyn Bound>),
+    /// No policy: replays [decisions made elsewhere](super::played).
+    Played,
     /// No policy: knows the rows to come, and plans ahead which positions go; the plan is replayed
     /// as the kept set of one cache.
     Future {
@@ -78,6 +80,7 @@ impl PolicyEntry {
             Make::Coupled(_) => Needs::KEPT_WEIGHTS.and(Needs::LAYERS),
             Make::Bound(_) => Needs::WHOLE_ROWS,
             Make::Future { .. } => Needs::FUTURE,
+            Make::Played => Needs::NOTHING,
         };
         PolicyEntry {
             name,
@@ -141,6 +144,11 @@ impl PolicyEntry {
     /// Whether this is no policy but reads whole rows or the future.
     pub fn is_bound(&self) -> bool {
         matches!(self.make, Make::Bound(_) | Make::Future { .. })
+    }
+
+    /// Whether it holds positions that can leave: a bound that picks anew for each row does not.
+    pub fn holds_positions(&self) -> bool {
+        !matches!(self.make, Make::Bound(_))
     }
 
     /// Whether one state serves several caches.

@@ -4,6 +4,7 @@
 //! error that stops the run.
 
 use crate::error::{Error, Result};
+use crate::policy::rounding::Rounding;
 use crate::policy::{Admission, HeadRows, Observation, Overflow, Policy};
 use crate::position::{Position, Slot};
 use crate::slots::SlotVec;
@@ -15,12 +16,24 @@ pub struct Cache {
     kept: SlotVec<Position>,
     victims: Vec<Slot>,
     most_held: usize,
+    rounding: Option<Rounding>,
 }
 
 impl Cache {
     /// An empty cache; `name` is the policy's, for messages, `slots` what it will hold about.
     pub fn new(name: &'static str, policy: Box<dyn Policy>, slots: usize) -> Cache {
-        Cache { name, policy, kept: SlotVec::with_capacity(slots), victims: Vec::new(), most_held: 0 }
+        Cache { name, policy, kept: SlotVec::with_capacity(slots), victims: Vec::new(), most_held: 0, rounding: None }
+    }
+
+    /// Has the policy's scores rounded after every row that it sees.
+    pub fn rounding_scores(self, rounding: Option<Rounding>) -> Cache {
+        Cache { rounding, ..self }
+    }
+
+    /// Each held position with what the policy judges it by.
+    pub fn judged(&self) -> Vec<(Position, Option<f64>)> {
+        let judged = |(slot, position): (usize, &Position)| (*position, self.policy.probe(Slot(slot)));
+        self.kept.iter().enumerate().map(judged).collect()
     }
 
     /// The kept positions, ascending.
@@ -51,6 +64,9 @@ impl Cache {
         let seen = Observation::new(step, &self.kept, weights, row_len);
         let heads = heads.map(|heads| HeadRows::new(heads, self.kept.len()));
         self.policy.observe(Observation { heads, ..seen });
+        if let Some(to) = self.rounding {
+            self.policy.round_scores(to);
+        }
         debug_assert_eq!(self.state_problem(), None, "{} after observing row {step}", self.name);
     }
 

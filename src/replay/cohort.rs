@@ -60,7 +60,11 @@ impl<'a> Cohort<'a> {
             let start = |cache: &usize| -> Result<LaneStart<'_>> {
                 let setting = plan.setting_with(&caches[*cache], context.budgets[lane][*cache]);
                 let site = site(context, &caches[*cache], plan, &setting);
-                Ok(LaneStart { setting, site, departures: planned.get((*cache, lane)) })
+                Ok(LaneStart {
+                    setting,
+                    site,
+                    departures: plan.departures(&caches[*cache]).or(planned.get((*cache, lane))),
+                })
             };
             let starts = indices.iter().map(start).collect::<Result<Vec<_>>>()?;
             Ok(CacheLanes::new(plan, &starts))
@@ -152,6 +156,8 @@ fn site<'a>(context: Context<'a>, cache: &CachePlan, plan: &LanePlan, setting: &
         self_attention: info.self_attention,
         first: info.first_position,
         view: options.view,
+        judged: context.observer.needs().has(Needs::SCORES),
+        rounding: plan.rounding,
         window: cache.window,
         meters: &options.meters,
     }

@@ -4,6 +4,7 @@ use super::options::ViewKind;
 use super::schedule::Schedule;
 use crate::meter::MeterPlan;
 use crate::needs::Needs;
+use crate::policy::rounding::Rounding;
 use crate::position::Position;
 use crate::trace::SelfAttention;
 
@@ -20,6 +21,10 @@ pub(super) struct LaneSite<'a> {
     /// Step of the first row: the positions before it are there from the start.
     pub first: Position,
     pub view: ViewKind,
+    /// Whether records of steps say what positions were judged by.
+    pub judged: bool,
+    /// What the policy's scores are rounded to.
+    pub rounding: Option<Rounding>,
     /// Number of positions that the layer attends to, where it is fewer than all.
     pub window: Option<usize>,
     pub meters: &'a [MeterPlan],
