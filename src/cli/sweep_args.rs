@@ -10,6 +10,7 @@ use kvsim::error::Error;
 use kvsim::experiment::{Budget, BudgetShape, DEFAULT_BUDGET, Experiment, LaneRequest, Prompt};
 use kvsim::policy::spec::PolicySpec;
 use kvsim::replay::{BadRows, DEFAULT_MAX_MEMORY, Options, ViewKind};
+use kvsim::threads::use_threads;
 use std::ffi::OsString;
 
 fn budget_help() -> String {
@@ -96,6 +97,7 @@ impl SweepArgs {
         options: Options,
         quiet: bool,
     ) -> Result<Experiment, Error> {
+        use_threads(self.threads)?;
         let (traces, read) = self.read.of(traces, quiet);
         Ok(Experiment {
             traces: traces.to_vec(),
@@ -114,7 +116,6 @@ impl SweepArgs {
             view: self.view,
             steps: self.steps,
             bad_rows: self.on_bad_row,
-            threads: self.threads,
             max_memory: self.read.max_memory.unwrap_or(DEFAULT_MAX_MEMORY),
             ..Options::default()
         }

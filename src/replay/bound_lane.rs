@@ -41,7 +41,7 @@ impl BoundLane {
             if measured {
                 (0..batch.heads()).for_each(|head| self.measure(batch, step, head));
             }
-            self.meters.add_step(StepCounts::new(position, in_prompt, measured, None));
+            self.meters.add_step(StepCounts::new(in_prompt, measured, None));
         }
         self.meters.flush();
         self.meters.swap(counts);

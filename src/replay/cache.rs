@@ -85,14 +85,11 @@ impl Cache {
     /// where it is given.
     ///
     /// # Errors
-    /// When the policy names slots out of order, twice, not held, or too few, or has lost count of them.
+    /// When the policy names slots out of order, twice, not held, or too few.
     pub fn shrink(&mut self, budget: usize, step: Position, victims: Option<&mut Vec<Position>>) -> Result<usize> {
         let excess = self.kept.len().saturating_sub(budget);
         if excess == 0 {
             return Ok(0);
-        }
-        if let Some(problem) = self.state_problem() {
-            return Err(Error::Contract { policy: self.name.to_owned(), step: step.0, problem });
         }
         self.victims.clear();
         self.policy.choose(Overflow { kept: &self.kept, excess }, &mut self.victims);
@@ -102,6 +99,17 @@ impl Cache {
         }
         self.remove();
         Ok(self.victims.len())
+    }
+
+    /// Checks that the policy holds state for the slots that are held; debug builds do so after every call.
+    ///
+    /// # Errors
+    /// When it has lost count of them.
+    pub fn check_state(&self, step: Position) -> Result<()> {
+        match self.state_problem() {
+            None => Ok(()),
+            Some(problem) => Err(Error::Contract { policy: self.name.to_owned(), step: step.0, problem }),
+        }
     }
 
     /// Bytes of policy state and kept positions at the most slots ever held.

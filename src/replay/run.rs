@@ -14,6 +14,7 @@ use super::parallel::in_parallel;
 use super::planning::{check_memory, plan_ahead};
 use crate::error::{Error, Result};
 use crate::needs::Needs;
+use crate::threads::on_threads;
 use crate::trace::Source;
 
 /// Replays the caches of a trace through the lanes.
@@ -30,9 +31,7 @@ pub fn replay(
 ) -> Result<Vec<Outcome>> {
     let budgets = check(source, caches, lanes, options)?;
     let context = Context { source, lanes, budgets: &budgets, options, observer };
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(options.threads).build();
-    let pool = pool.map_err(|error| Error::usage(format!("cannot start {} threads: {error}", options.threads)))?;
-    pool.install(|| replay_all(context, caches))
+    on_threads(options.threads, || replay_all(context, caches))?
 }
 
 /// The budget of each lane (outer) on each cache, where all is possible.
