@@ -1,4 +1,4 @@
-"""Reads the decisions of a policy: which position left which cache, and when. The form is in docs/decisions.md."""
+"""Reads and writes the decisions of a policy: which position left which cache, and when. The form is in docs/decisions.md."""
 
 import json
 from collections.abc import Iterator
@@ -30,6 +30,21 @@ def read_decisions(path: Path, lane: int = 0) -> tuple[dict, list[dict[int, int]
     if missing := [cache for cache, evicted in enumerate(left) if evicted is None]:
         raise DecisionsError(f"{path}: no line for cache {missing[0]}: the file was cut short, so write it again")
     return header | lanes[lane], left
+
+
+def write_decisions(path: Path, header: dict, left: list[dict[int, int]]) -> None:
+    """Write a file of decisions, whole or not at all."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with open(part, "w", encoding="utf-8") as file:
+            print(json.dumps(header, separators=(",", ":")), file=file)
+            for cache, evicted in enumerate(left):
+                order = sorted(evicted, key=lambda position: (evicted[position], position))
+                line = {"cache": cache, "position": order, "step": [evicted[position] for position in order]}
+                print(json.dumps(line, separators=(",", ":")), file=file)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, dict]]:

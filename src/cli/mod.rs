@@ -4,6 +4,7 @@
 mod analyze;
 mod block_args;
 mod convert;
+mod decide;
 mod decisions;
 mod diff;
 mod generate;
@@ -57,6 +58,7 @@ enum Command {
     Replay(Box<replay::ReplayArgs>),
     Decisions(Box<decisions::DecisionsArgs>),
     Diff(Box<diff::DiffArgs>),
+    Decide(Box<decide::DecideArgs>),
     Table(table::TableArgs),
     Generate(generate::GenerateArgs),
     Convert(convert::ConvertArgs),
@@ -77,6 +79,7 @@ impl Cli {
             Command::Replay(args) => args.run(),
             Command::Decisions(args) => args.run(),
             Command::Diff(args) => args.run(),
+            Command::Decide(args) => args.run(),
             Command::Table(args) => args.run(),
             Command::Generate(args) => args.run(),
             Command::Convert(args) => args.run(),

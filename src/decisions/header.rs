@@ -134,7 +134,7 @@ impl LaneHeader {
         Ok(LaneHeader { policy: policy.to_owned(), budget, settings })
     }
 
-    fn to_map(&self) -> Map<String, Value> {
+    pub(super) fn to_map(&self) -> Map<String, Value> {
         let mut map = Map::from_iter([("policy".to_owned(), json!(self.policy))]);
         self.budget.map(|budget| map.insert("budget".to_owned(), json!(budget)));
         map.extend(self.settings.clone());

@@ -13,7 +13,6 @@ use super::lane_site::LaneSite;
 use super::observer::Stage;
 use super::planning::Planned;
 use super::row_watch::RowWatch;
-use super::schedule::Schedule;
 use super::step_batch::StepBatch;
 use crate::error::Result;
 use crate::needs::Needs;
@@ -148,19 +147,8 @@ impl<'a> Cohort<'a> {
 }
 
 fn site<'a>(context: Context<'a>, cache: &CachePlan, plan: &LanePlan, setting: &Setting) -> LaneSite<'a> {
-    let (info, options) = (context.source.info(), context.options);
-    LaneSite {
-        name: plan.entry.name,
-        needs: plan.entry.needs,
-        schedule: Schedule { budget: plan.budget.map(|_| setting.budget), prompt_end: options.prompt_end },
-        self_attention: info.self_attention,
-        first: info.first_position,
-        view: options.view,
-        judged: context.observer.needs().has(Needs::SCORES),
-        rounding: plan.rounding,
-        window: cache.window,
-        meters: &options.meters,
-    }
+    let judged = context.observer.needs().has(Needs::SCORES);
+    LaneSite { judged, ..LaneSite::new(context.source.info(), context.options, cache, plan, setting) }
 }
 
 fn watches<'a>(context: Context<'a>, caches: &[&'a CachePlan]) -> Vec<RowWatch<'a>> {

@@ -1,12 +1,15 @@
 //! What a lane is told of its cache and of the run.
 
-use super::options::ViewKind;
+use super::caches::CachePlan;
+use super::lane_plan::LanePlan;
+use super::options::{Options, ViewKind};
 use super::schedule::Schedule;
 use crate::meter::MeterPlan;
 use crate::needs::Needs;
+use crate::policy::entry::Setting;
 use crate::policy::rounding::Rounding;
 use crate::position::Position;
-use crate::trace::SelfAttention;
+use crate::trace::{SelfAttention, TraceInfo};
 
 /// Where a lane works.
 #[derive(Clone, Copy)]
@@ -28,4 +31,28 @@ pub(super) struct LaneSite<'a> {
     /// Number of positions that the layer attends to, where it is fewer than all.
     pub window: Option<usize>,
     pub meters: &'a [MeterPlan],
+}
+
+impl<'a> LaneSite<'a> {
+    /// The site of a lane on a cache, where nobody asks what positions are judged by.
+    pub(super) fn new(
+        info: &TraceInfo,
+        options: &'a Options,
+        cache: &CachePlan,
+        plan: &LanePlan,
+        setting: &Setting,
+    ) -> LaneSite<'a> {
+        LaneSite {
+            name: plan.entry.name,
+            needs: plan.entry.needs,
+            schedule: Schedule { budget: plan.budget.map(|_| setting.budget), prompt_end: options.prompt_end },
+            self_attention: info.self_attention,
+            first: info.first_position,
+            view: options.view,
+            judged: false,
+            rounding: plan.rounding,
+            window: cache.window,
+            meters: &options.meters,
+        }
+    }
 }

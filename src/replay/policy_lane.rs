@@ -78,6 +78,11 @@ impl PolicyLane {
         last.map_or(Ok(()), |last| self.cache.check_state(last))
     }
 
+    /// The positions held, ascending.
+    pub(super) fn kept(&self) -> &[Position] {
+        self.cache.kept()
+    }
+
     pub(super) fn finish(self) -> Tally {
         self.meters.finish(&LaneEnd::new(Some(self.cache.state_bytes())))
     }

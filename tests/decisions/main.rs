@@ -1,7 +1,7 @@
 //! Decisions: who left when, written, read back, replayed and compared.
 //!
 //! [`written`] holds files to the slow reference, [`replayed`] replays them, [`planted`] finds planted mistakes,
-//! [`compared`] checks drift and reports.
+//! [`compared`] checks drift and reports, [`live`] decides over a pipe.
 
 #[allow(dead_code, reason = "shared with the other programs of tests")]
 #[path = "../suite/as_reference.rs"]
@@ -10,6 +10,7 @@ mod as_reference;
 #[path = "../suite/common/mod.rs"]
 mod common;
 mod compared;
+mod live;
 mod planted;
 #[path = "../reference/mod.rs"]
 mod reference;
