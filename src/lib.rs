@@ -14,6 +14,7 @@
 //!   the choice of victims, and never learns its score, the file or the future.
 //! - [`meter`] holds one file per meter and the list of them: what is counted of rows and steps, and the
 //!   figures that are read from it.
+//! - [`keeping`] says in plain values how an engine keeps a cache, whatever the policy: rows, scope, schedule.
 //! - [`replay`] is the engine: it owns the kept sets, gathers, checks, and feeds the meters.
 //! - [`report`] turns tallies into tables; [`decisions`] writes who left when, and compares two accounts of it.
 //! - [`experiment`] describes a whole sweep in plain values, checks it and runs it: the command line is one
@@ -100,6 +101,7 @@ pub mod decisions;
 pub mod error;
 pub mod experiment;
 pub mod inspect;
+pub mod keeping;
 pub mod kernels;
 pub mod memory;
 pub mod meter;

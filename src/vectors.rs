@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::policy::parameter::{PARAMETERS, SEED, SINKS, Value as ParameterValue, Values};
 use crate::policy::table::{Make, POLICIES, PolicyEntry, Setting};
 use crate::position::{Position, Slot};
-use crate::replay::Cache;
+use crate::replay::{Cache, Shown};
 use crate::trace::{Head, Row, StreamLabel, problem_of};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -123,7 +123,9 @@ impl Subject {
         let setting = setting_of(entry, case)?;
         entry.check_setting(&setting)?;
         let budget = budget_of(entry, &setting)?;
-        let setting = Setting { budget: budget.unwrap_or(0), ..setting };
+        let budget_or_none = budget.unwrap_or(0);
+        let values = values_of(entry, case)?.at_budget(budget_or_none);
+        let setting = Setting { budget: budget_or_none, values, ..setting };
         let Make::Policy(make) = entry.make else { return Err("vectors are for policies".to_owned()) };
         let mut cache = Cache::new(entry.name, make(&setting), setting.budget.min(1 << 16));
         cache.admit(Position(0));
@@ -161,7 +163,7 @@ impl Subject {
             if let Some(column) = row.first_unsound() {
                 return Err(problem_of(weights[column]));
             }
-            self.cache.observe(Position(position as u32), position, &weights, Some(&weights));
+            self.cache.observe(Position(position as u32), position, Shown::row(&weights));
         } else if !weights.is_null() {
             return Err("weights must be a list or null".to_owned());
         }
@@ -175,7 +177,7 @@ impl Subject {
         let newest = self.cache.kept().last().copied().unwrap_or_default();
         let mut victims = Vec::new();
         self.cache.check_state(newest).map_err(|error| error.to_string())?;
-        self.cache.shrink(asked.min(own), newest, Some(&mut victims)).map_err(|error| error.to_string())?;
+        self.cache.shrink(asked.min(own), 1, newest, Some(&mut victims)).map_err(|error| error.to_string())?;
         Ok(victims.iter().map(|position| position.0).collect())
     }
 
@@ -187,7 +189,7 @@ impl Subject {
 
 /// Most positions that a policy would hold by itself; `None` where it has no budget.
 fn budget_of(entry: &PolicyEntry, setting: &Setting) -> Result<Option<usize>, String> {
-    let Setting { budget, values, place } = setting;
+    let Setting { budget, values, place, .. } = setting;
     let label = StreamLabel { layer: place.index as u32, head: Head::Number(0) };
     let dealt = entry.deals.map(|deals| deals(values).of(&label, *place, *budget, entry.least_budget(values)));
     let budget = dealt.transpose()?.map_or(*budget, |dealt| dealt.budget);
@@ -200,23 +202,34 @@ fn count(args: &[Value], index: usize) -> Result<usize, String> {
 }
 
 fn setting_of(entry: &PolicyEntry, case: &Case) -> Result<Setting, String> {
-    let mut values = entry.defaults();
-    let (mut budget, mut place) = (usize::MAX, LayerPlace::ONLY);
+    let (mut budget, mut place, mut prompt_len) = (usize::MAX, LayerPlace::ONLY, 0);
     for (key, value) in &case.params {
         match key.as_str() {
             "budget" => budget = whole(key, value)?,
             "layer" => place.index = whole(key, value)?,
             "numLayers" => place.count = whole(key, value)?,
-            _ => set_parameter(entry, &mut values, key, value)?,
+            "promptLen" => prompt_len = whole(key, value)?,
+            _ => {}
         }
     }
     if place.index >= place.count {
         return Err(format!("layer {} of {} layers", place.index, place.count));
     }
+    Ok(Setting { values: values_of(entry, case)?.at_budget(budget), budget, place, prompt_len })
+}
+
+/// The values of the policy's own parameters; shares of the budget as they are.
+fn values_of(entry: &PolicyEntry, case: &Case) -> Result<Values, String> {
+    let mut values = entry.defaults();
+    for (key, value) in &case.params {
+        if !["budget", "layer", "numLayers", "promptLen"].contains(&key.as_str()) {
+            set_parameter(entry, &mut values, key, value)?;
+        }
+    }
     if let Some(seed) = case.seed.filter(|_| entry.takes(&SEED)) {
         values.set(&SEED, ParameterValue::Count(seed as usize));
     }
-    Ok(Setting { budget, values, place })
+    Ok(values)
 }
 
 fn set_parameter(entry: &PolicyEntry, values: &mut Values, key: &str, value: &Value) -> Result<(), String> {

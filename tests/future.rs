@@ -1,6 +1,7 @@
 //! The bounds that know the future, against everything that could have been done.
 
 use kvsim::error::Error;
+use kvsim::keeping::{Keeping, PromptPlan};
 use kvsim::policy::table::find;
 use kvsim::position::Position;
 use kvsim::replay::{CachePlan, LanePlan, NoObserver, Options, Tally, caches_of, planning_bytes, replay};
@@ -50,9 +51,9 @@ impl Tiny {
         let streams = (0..self.heads.len()).collect();
         let first = caches_of(trace.info()).expect("no metadata").remove(0);
         let caches = [CachePlan { streams, window: self.window, ..first }];
-        let lanes = [LanePlan::new(find(bound).expect("in the table"), budget)];
-        let options = Options { prompt_end: Position(self.prompt as u32), ..Options::default() };
-        let outcomes = replay(&trace, &caches, &lanes, &options, &NoObserver).expect("a sound replay");
+        let keeping = Keeping { prompt: PromptPlan::block(self.prompt), ..Keeping::default() };
+        let lanes = [LanePlan::new(find(bound).expect("in the table"), budget).kept(keeping)];
+        let outcomes = replay(&trace, &caches, &lanes, &Options::default(), &NoObserver).expect("a sound replay");
         outcomes.into_iter().next().expect("one cache").tallies.remove(0)
     }
 

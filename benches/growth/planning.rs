@@ -43,9 +43,11 @@ fn measure((budgets, windows, layers, shape): (usize, usize, usize, &str), table
         ..LaneRequest::default()
     };
     let (caches, dealt) = (caches(layers), CacheBudgets::parse(OsStr::new(shape)).expect("a shape"));
+    let trace = MemoryTrace::new("planned", SelfAttention::Included);
+    let keeping = request.keeping.of(trace.info()).expect("no prompt is asked for");
     let plan = || {
         let started = Instant::now();
-        let lanes = request.lanes(4096, &caches, &dealt);
+        let lanes = request.lanes(4096, &caches, &dealt, &keeping);
         assert_eq!(lanes.possible.len(), budgets * windows);
         started.elapsed()
     };

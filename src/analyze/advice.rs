@@ -62,7 +62,8 @@ impl Sweep {
             skip_refused: true,
             ..LaneRequest::default()
         };
-        request.lanes(source.info().positions, caches, &options.budgets).possible
+        let keeping = request.keeping.of(source.info()).expect("no prompt is asked for");
+        request.lanes(source.info().positions, caches, &options.budgets, &keeping).possible
     }
 }
 

@@ -1,5 +1,6 @@
 //! `kvsim decide`: decides for a model that runs, over a pipe.
 
+use super::keeping::KeepingArgs;
 use super::list::expand_all;
 use super::parameters::ParameterArgs;
 use super::sweep_args::policies;
@@ -11,7 +12,6 @@ use kvsim::error::Error;
 use kvsim::experiment::{Budget, BudgetShape, LaneRequest};
 use kvsim::meter;
 use kvsim::policy::rounding::Rounding;
-use kvsim::position::Position;
 use kvsim::replay::{Options, ViewKind};
 use std::ffi::OsString;
 use std::io::{BufReader, BufWriter};
@@ -39,10 +39,8 @@ pub struct DecideArgs {
     #[arg(long, value_name = "SHAPE", default_value = "uniform")]
     layer_budget: OsString,
 
-    /// Positions of a prompt that is observed whole and then cut down at once [default: the budget holds from the
-    /// first row]
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
-    prompt_len: u32,
+    #[command(flatten, next_help_heading = "How caches are kept")]
+    keeping: KeepingArgs,
 
     /// What the policy sees of a row: the weights as they come, or these divided by their sum
     #[arg(long, value_parser = words::<ViewKind>(), default_value = "raw")]
@@ -71,6 +69,7 @@ impl DecideArgs {
             policies: policies(std::slice::from_ref(&self.policy))?,
             budgets: budgets.iter().map(|text| Budget::parse(text)).collect::<Result<_, _>>().map_err(Error::Usage)?,
             values: self.parameters.values()?,
+            keeping: self.keeping.request()?,
             rounding: self.round_scores,
             ..LaneRequest::default()
         };
@@ -79,7 +78,6 @@ impl DecideArgs {
     }
 
     fn options(&self) -> Options {
-        let prompt_end = Position(self.prompt_len);
-        Options { view: self.view, prompt_end, meters: meter::least(), ..Options::default() }
+        Options { view: self.view, meters: meter::least(), ..Options::default() }
     }
 }

@@ -11,7 +11,8 @@ use kvsim::error::Error;
 use kvsim::experiment::{Experiment, Job};
 use kvsim::meter;
 use kvsim::policy::rounding::Rounding;
-use kvsim::replay::{LanePlan, Options};
+use kvsim::replay::{CachePlan, LanePlan, Options};
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -62,6 +63,7 @@ impl DecisionsArgs {
         };
         let job = Job::prepare(&experiment, trace, &mut notes::listener(self.quiet))?;
         refuse_bounds(&job)?;
+        refuse_scopes(&job)?;
         let output = Output::open(self.output.as_deref())?;
         let recorder = Recorder::new(output, &header(&job)?, &rows(&job)).context("cannot write the decisions")?;
         job.replay(&recorder, &mut notes::listener(self.quiet))?;
@@ -89,6 +91,15 @@ fn refuse_bounds(job: &Job) -> Result<(), Error> {
     }
 }
 
+/// Refuses lanes whose kept sets are not the same.
+fn refuse_scopes(job: &Job) -> Result<(), Error> {
+    let scope = |lane: &LanePlan| lane.keeping.scope;
+    match job.lanes.iter().any(|lane| scope(lane) != scope(&job.lanes[0])) {
+        false => Ok(()),
+        true => Err(Error::usage("one file is about one kind of kept sets: name one --scope")),
+    }
+}
+
 fn header(job: &Job) -> Result<Header, Error> {
     let lane = |lane: &LanePlan| {
         let dealt = lane.budgets_on(job.trace.caches(), &job.options.budgets).map_err(Error::Usage)?;
@@ -96,15 +107,20 @@ fn header(job: &Job) -> Result<Header, Error> {
         Ok(LaneHeader::of(lane, &budgets))
     };
     let lanes = job.lanes.iter().map(lane).collect::<Result<Vec<LaneHeader>, Error>>()?;
-    Ok(Header::of(job.trace.info(), job.trace.caches(), job.trace.chosen.positions, lanes))
+    Ok(Header::of(job.trace.info(), &sets(job), job.trace.chosen.positions, lanes))
 }
 
 /// Rows of each cache.
 fn rows(job: &Job) -> Vec<usize> {
     let most = job.options.steps.unwrap_or(usize::MAX);
-    let streams = |cache: &kvsim::replay::CachePlan| {
+    let streams = |cache: &CachePlan| {
         let rows = cache.streams.iter().map(|stream| job.trace.info().streams[*stream].rows.min(most));
         rows.max().unwrap_or(0)
     };
-    job.trace.caches().iter().map(streams).collect()
+    sets(job).iter().map(streams).collect()
+}
+
+/// The kept sets, the same of every lane.
+fn sets(job: &Job) -> Cow<'_, [CachePlan]> {
+    job.lanes[0].sets_on(job.trace.caches())
 }

@@ -138,7 +138,11 @@ impl DiffArgs {
         };
         let (trace, options) = experiment.open(trace, &mut notes::listener(self.quiet))?;
         let lane = |side: usize| self.plan(sides, side, &experiment, &trace, &options);
-        let lanes = [lane(0)?, lane(1)?];
+        let mut lanes = [lane(0)?, lane(1)?];
+        // A file does not say which rows are of a prompt, and so are not measured.
+        let prompts = [lanes[1].keeping.prompt, lanes[0].keeping.prompt];
+        let played = lanes.iter_mut().zip(prompts).filter(|(lane, _)| lane.playback.is_some());
+        played.for_each(|(lane, prompt)| lane.keeping.prompt = prompt);
         let names = names(sides, [0, 1].map(|side| Some(LaneHeader::of(&lanes[side], &[]).in_words())));
         Ok((names, of_lanes(&*trace.source, trace.caches(), lanes, &options)?))
     }
@@ -162,7 +166,9 @@ impl DiffArgs {
             rounding: self.round_scores.filter(|_| side == 1),
             ..experiment.lanes.clone()
         };
-        let mut lanes = request.checked_lanes(trace.chosen.positions, trace.caches(), &options.budgets)?.possible;
+        let keeping = request.keeping.of(trace.info())?;
+        let lanes = request.checked_lanes(trace.chosen.positions, trace.caches(), &options.budgets, &keeping)?;
+        let mut lanes = lanes.possible;
         match (lanes.pop(), lanes.is_empty()) {
             (Some(lane), true) if lane.entry.holds_positions() => Ok(lane),
             (Some(lane), true) => Err(Error::usage(format!("{} holds no positions that could leave", lane.entry.name))),

@@ -9,6 +9,7 @@ mod decisions;
 mod diff;
 mod generate;
 mod inspect;
+mod keeping;
 mod list;
 mod memory;
 mod notes;

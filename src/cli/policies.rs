@@ -64,7 +64,7 @@ fn slot_bytes(entry: &'static PolicyEntry) -> Option<usize> {
     let setting = LanePlan::new(entry, BUDGET).setting(LayerPlace::ONLY);
     let state = match entry.make {
         Make::Policy(make) => make(&setting).slot_bytes(),
-        Make::Coupled(make) => make(&CoupledSetting { budgets: vec![BUDGET], values: setting.values }).slot_bytes(),
+        Make::Coupled(make) => make(&CoupledSetting { caches: vec![setting] }).slot_bytes(),
         Make::Bound(_) | Make::Future { .. } | Make::Played => return None,
     };
     Some(state + size_of::<u32>())

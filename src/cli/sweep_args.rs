@@ -1,13 +1,14 @@
 //! The flags that say what is replayed and how, shared by the commands that run policies over traces.
 
+use super::keeping::KeepingArgs;
 use super::list::expand_all;
 use super::parameters::ParameterArgs;
 use super::read_args::ReadArgs;
 use super::streams::StreamArgs;
 use super::words::words;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use kvsim::error::Error;
-use kvsim::experiment::{Budget, BudgetShape, DEFAULT_BUDGET, Experiment, LaneRequest, Prompt};
+use kvsim::experiment::{Budget, BudgetShape, DEFAULT_BUDGET, Experiment, LaneRequest};
 use kvsim::policy::spec::PolicySpec;
 use kvsim::replay::{BadRows, DEFAULT_MAX_MEMORY, Options, ViewKind};
 use kvsim::threads::use_threads;
@@ -38,14 +39,8 @@ pub struct SweepArgs {
     #[arg(long, value_name = "SHAPE", default_value = "uniform", help_heading = "What to replay")]
     pub layer_budget: OsString,
 
-    /// Whether the budget holds from the first row, or the prompt is observed whole and then cut
-    /// down at once
-    #[arg(long, value_enum, default_value = "stream", value_name = "HOW", help_heading = "What to replay")]
-    prompt: PromptKind,
-
-    /// Positions of the prompt [default: as the trace says]
-    #[arg(long, value_name = "N", help_heading = "What to replay")]
-    prompt_len: Option<usize>,
+    #[command(flatten, next_help_heading = "How caches are kept (lists multiply)")]
+    pub keeping: KeepingArgs,
 
     #[command(flatten)]
     parameters: ParameterArgs,
@@ -72,16 +67,6 @@ pub struct SweepArgs {
     threads: usize,
 }
 
-/// What happens to the prompt.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum PromptKind {
-    /// The budget holds from the first row
-    Stream,
-    /// Prompt rows are observed with nothing evicted, then the cache is cut to the budget at once, as
-    /// serving engines do; figures are over decode rows only
-    Block,
-}
-
 /// The policies of several lists.
 pub fn policies(lists: &[String]) -> Result<Vec<PolicySpec>, Error> {
     let parsed = lists.iter().map(|list| PolicySpec::parse_list(list)).collect::<Result<Vec<_>, _>>();
@@ -105,7 +90,6 @@ impl SweepArgs {
             streams: self.streams.selection()?,
             lanes: self.lanes(policies)?,
             shape: BudgetShape::parse(&self.layer_budget)?,
-            prompt: self.prompt()?,
             options,
         })
     }
@@ -127,6 +111,7 @@ impl SweepArgs {
             policies,
             budgets: self.budgets()?,
             values: self.parameters.values()?,
+            keeping: self.keeping.request()?,
             skip_refused: self.skip_invalid,
             ..LaneRequest::default()
         })
@@ -136,16 +121,5 @@ impl SweepArgs {
     pub fn budgets(&self) -> Result<Vec<Budget>, Error> {
         let texts = expand_all("budget", &self.budget)?;
         texts.iter().map(|text| Budget::parse(text)).collect::<Result<_, _>>().map_err(Error::Usage)
-    }
-
-    /// What happens to the prompt.
-    fn prompt(&self) -> Result<Prompt, Error> {
-        match (self.prompt, self.prompt_len) {
-            (PromptKind::Stream, None) => Ok(Prompt::Stream),
-            (PromptKind::Stream, Some(_)) => {
-                Err(Error::usage("--prompt-len says where a prompt ends that is cut down at once: add --prompt block"))
-            }
-            (PromptKind::Block, len) => Ok(Prompt::Block { len }),
-        }
     }
 }

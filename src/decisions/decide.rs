@@ -6,9 +6,10 @@
 use super::header::{LaneHeader, VERSION};
 use crate::error::{Error, Result};
 use crate::experiment::{Budget, BudgetShape, LaneRequest};
+use crate::keeping::Scope;
 use crate::replay::{CachePlan, LiveCache, Options, caches_of};
 use crate::trace::memory::MemoryTrace;
-use crate::trace::{Head, Metadata, SelfAttention, Source, StreamLabel, TraceInfo};
+use crate::trace::{Head, MOST_POSITIONS, Metadata, SelfAttention, Source, StreamLabel, TraceInfo};
 use crate::word::Word;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -75,11 +76,14 @@ impl Deciding {
         if needs_positions && hello.positions.is_none() {
             return Err(Error::usage("a budget in percent needs \"positions\" in the first line"));
         }
-        let positions = hello.positions.unwrap_or(usize::MAX);
-        let lanes = request.checked_lanes(positions, &plans, &budgets)?.possible;
+        let keeping = request.keeping.of(&info)?;
+        let lanes = request.checked_lanes(info.positions, &plans, &budgets, &keeping)?.possible;
         let [lane] = &lanes[..] else {
             return Err(Error::usage("one policy decides, with one budget and one value of each parameter"));
         };
+        if lane.keeping.scope == Scope::Layer {
+            return Err(Error::usage("--scope layer: name a layer's caches as one in the first line instead"));
+        }
         let dealt = lane.budgets_on(&plans, &budgets).map_err(Error::Usage)?;
         let budget = |at: &usize| dealt[*at].budget;
         let live = |(cache, at): (&HelloCache, &usize)| {
@@ -157,6 +161,7 @@ fn info_of(hello: &Hello) -> Result<TraceInfo> {
         trace = trace.with_stream(cache.layer, &cache.head, Vec::new())?;
     }
     let mut info = trace.info().clone();
+    info.positions = hello.positions.unwrap_or(MOST_POSITIONS);
     if let Some(layers) = hello.num_layers {
         info.set_metadata(Metadata::from_iter([("num_layers".to_owned(), layers.to_string())]))?;
     }

@@ -55,6 +55,9 @@ pub struct Parting {
 /// # Errors
 /// As [`replay`].
 pub fn of_lanes(source: &dyn Source, caches: &[CachePlan], lanes: [LanePlan; 2], options: &Options) -> Result<Diff> {
+    if lanes[0].keeping.scope != lanes[1].keeping.scope {
+        return Err(Error::usage("one keeps a set for each KV head, the other for each layer: nothing to compare by"));
+    }
     let comparer = Comparer {
         first: source.info().first_position,
         protection: [0, 1].map(|side| Protection::of(&lanes[side])),
@@ -62,14 +65,14 @@ pub fn of_lanes(source: &dyn Source, caches: &[CachePlan], lanes: [LanePlan; 2],
     };
     let outcomes = replay(source, caches, &lanes, options, &comparer)?;
     let total = |side: usize| {
-        let mut tallies = outcomes.iter().map(|outcome| &outcome.tallies[side]);
+        let mut tallies = outcomes.iter().map(|outcome| &outcome.tallies[side]).filter(|tally| !tally.is_empty());
         let first = tallies.next().cloned().unwrap_or_else(|| Tally::of_no_cache(&options.meters));
         tallies.fold(first, |mut sum, tally| {
             sum.merge(tally);
             sum
         })
     };
-    let diff = comparer.finish(caches.iter().map(|cache| &cache.label));
+    let diff = comparer.finish(lanes[0].sets_on(caches).iter().map(|cache| &cache.label));
     Ok(Diff { tallies: Some([total(0), total(1)]), ..diff })
 }
 

@@ -116,6 +116,7 @@ impl LaneHeader {
         if budgets.windows(2).any(|pair| pair[0] != pair[1]) {
             settings.insert("budgets".to_owned(), json!(budgets));
         }
+        settings.extend(of_keeping(lane));
         if let Some(to) = lane.rounding {
             settings.insert("round_scores".to_owned(), json!(to.word()));
         }
@@ -148,6 +149,22 @@ impl LaneHeader {
         let settings = self.settings.iter().map(|(name, value)| format!(", {name} {}", plain(value)));
         format!("{}{budget}{}", self.policy, settings.collect::<String>())
     }
+}
+
+/// How a lane's caches are kept, as far as it is said.
+fn of_keeping(lane: &LanePlan) -> Map<String, Value> {
+    let (own, plain) = (lane.keeping, lane.entry.default_keeping());
+    let all = [
+        ("combine", own.combine != plain.combine, json!(own.combine.word())),
+        ("scope", own.scope != plain.scope, json!(own.scope.word())),
+        ("evict_every", own.evict_every != plain.evict_every, json!(own.evict_every)),
+        ("page", own.page != plain.page, json!(own.page)),
+        ("prompt", own.prompt.mode != plain.prompt.mode, json!(own.prompt.mode.word())),
+        ("prompt_len", own.prompt.len > 0, json!(own.prompt.len)),
+        ("prompt_chunk", own.prompt.chunk.is_some(), json!(own.prompt.chunk)),
+    ];
+    let said = all.into_iter().filter(|(_, said, _)| *said);
+    said.map(|(name, _, value)| (name.to_owned(), value)).collect()
 }
 
 /// A value as a number where it is one.

@@ -11,7 +11,6 @@ use crate::word::Word;
 /// The identity of the results of a trace; its content is hashed when they are made.
 pub(super) fn identity(experiment: &Experiment, trace: &OpenTrace, options: &Options) -> Identity {
     let (info, chosen) = (trace.info(), &trace.chosen);
-    let is_block = options.prompt_end > info.first_position;
     Identity {
         positions: chosen.positions,
         start: experiment.read.start.unwrap_or(0),
@@ -20,8 +19,6 @@ pub(super) fn identity(experiment: &Experiment, trace: &OpenTrace, options: &Opt
         rows_total: rows_there_are(trace),
         available: available(&experiment.streams, trace),
         kv_heads: chosen.kv_heads.clone(),
-        prompt: if is_block { "block" } else { "stream" },
-        prompt_len: is_block.then(|| options.prompt_end.index()),
         view: options.view.word(),
         expiry: !experiment.streams.keep_expired,
         heavy_hitters: options.heavy_hitters,

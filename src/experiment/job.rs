@@ -7,6 +7,7 @@ use super::open::OpenTrace;
 use super::remark::{Listener, Severity, tell};
 use super::work::Work;
 use crate::error::Result;
+use crate::keeping::PromptMode;
 use crate::replay::{BadRows, LanePlan, Observer, Options, Outcome, replay};
 use crate::report::identity::Identity;
 use crate::report::replayed::{Per, Replayed};
@@ -43,8 +44,11 @@ impl Job {
     pub fn prepare(experiment: &Experiment, trace: &OsStr, listener: &mut Listener<'_>) -> Result<Job> {
         let (trace, options) = experiment.open(trace, listener)?;
         let (info, chosen, request) = (trace.info(), &trace.chosen, &experiment.lanes);
+        let keeping = request.keeping.of(info)?;
         let Lanes { possible: lanes, notes, .. } =
-            request.checked_lanes(chosen.positions, &chosen.caches, &options.budgets)?;
+            request.checked_lanes(chosen.positions, &chosen.caches, &options.budgets, &keeping)?;
+        let modes: Vec<PromptMode> = lanes.iter().map(|lane| lane.keeping.prompt.mode).collect();
+        tell(listener, Severity::Note, &info.name, keeping.note(info, &modes));
         tell(listener, Severity::Note, &info.name, notes);
         let (identity, budget_named) = (identity(experiment, &trace, &options), !request.budgets.is_empty());
         let job = Job { trace, lanes, options, identity, budget_named };
@@ -92,7 +96,7 @@ impl Job {
     /// Why every figure will be blank, where that can be told.
     fn nothing_to_measure(&self) -> Option<String> {
         let most = self.trace.rows().max().unwrap_or(0);
-        let prompt = self.options.prompt_end;
+        let Some(prompt) = self.lanes.iter().map(|lane| lane.keeping.prompt.end()).min() else { return None };
         match most {
             0 => Some("there is no row to replay".to_owned()),
             _ if self.trace.info().first_position.index() + most <= prompt.index() => {
@@ -104,8 +108,8 @@ impl Job {
 
     /// How many steps were passed over, where that was asked for.
     fn passed_over(&self, outcomes: &[Outcome]) -> Option<String> {
-        let first_lanes = outcomes.iter().filter_map(|outcome| outcome.tallies.first());
-        let skipped: u64 = first_lanes.map(|tally| tally.count("skipped_rows")).sum();
+        let skipped_by = |lane: usize| outcomes.iter().map(|outcome| outcome.tallies[lane].count("skipped_rows")).sum();
+        let skipped: u64 = (0..self.lanes.len()).map(skipped_by).max().unwrap_or(0);
         let asked = self.options.bad_rows == BadRows::Skip && skipped > 0;
         asked.then(|| format!("{skipped} steps without usable attention were passed over"))
     }

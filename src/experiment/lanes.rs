@@ -2,10 +2,12 @@
 //! each combination of parameter values, once, checked before any row is read.
 
 use super::budget::Budget;
+use super::keeping::{KeepingOf, KeepingRequest};
 use super::refusals::Refusals;
 use crate::budgets::{CacheBudget, CacheBudgets};
 use crate::error::{Error, Result};
-use crate::policy::parameter::{Parameter, Value, Values};
+use crate::keeping::Keeping;
+use crate::policy::parameter::{Parameter, Value};
 use crate::policy::rounding::Rounding;
 use crate::policy::spec::PolicySpec;
 use crate::policy::table::POLICIES;
@@ -29,6 +31,8 @@ pub struct LaneRequest {
     pub values: Asked,
     /// What scores are rounded to, for every policy.
     pub rounding: Option<Rounding>,
+    /// How caches are kept.
+    pub keeping: KeepingRequest,
     /// Whether what is possible runs where the rest is not.
     pub skip_refused: bool,
 }
@@ -45,12 +49,13 @@ pub struct Lanes {
 }
 
 impl LaneRequest {
-    /// Refuses a parameter that no chosen policy takes.
+    /// Refuses a parameter that no chosen policy takes, and a way to keep caches that makes no difference to any.
     ///
     /// # Errors
     /// Names the parameter and the policies that take it.
     pub fn check(&self) -> Result<()> {
         let policies = self.policies();
+        self.keeping.check(&policies.iter().map(|spec| spec.entry).collect::<Vec<_>>())?;
         let idle = |parameter: &Parameter| !policies.iter().any(|spec| spec.entry.takes(parameter));
         let Some((parameter, _)) = self.values.iter().find(|(parameter, _)| idle(parameter)) else { return Ok(()) };
         let takers = POLICIES.iter().filter(|entry| entry.takes(parameter)).map(|entry| entry.name);
@@ -58,19 +63,35 @@ impl LaneRequest {
         Err(Error::usage(format!("--{name}: no chosen policy takes it; {takers} would")))
     }
 
-    /// The lanes for the caches of a trace of `positions` positions, possible or not.
-    pub fn lanes(&self, positions: usize, caches: &[CachePlan], shape: &CacheBudgets) -> Lanes {
+    /// The lanes for the caches of a trace of `positions` positions, possible or not, kept in these ways.
+    pub fn lanes(
+        &self,
+        positions: usize,
+        caches: &[CachePlan],
+        shape: &CacheBudgets,
+        keeping: &KeepingOf<'_>,
+    ) -> Lanes {
         let mut planner = Planner { caches, shape, seen: BTreeSet::new(), lanes: Lanes::default() };
         let budgets = self.budgets();
         for spec in self.policies() {
             let (entry, combinations) = (spec.entry, spec.combinations(&self.values));
-            let plain = LanePlan { rounding: self.rounding, ..LanePlan::new(entry, 0) };
+            let keepings = match keeping.all_for(entry) {
+                Ok(keepings) => keepings,
+                Err(reason) => {
+                    planner.lanes.refused.add(entry.name, reason);
+                    continue;
+                }
+            };
             // What has no budget is the same at every one.
             let budgets = if entry.budgeted { &budgets[..] } else { &budgets[..1] };
             for budget in budgets {
                 let budget = entry.budgeted.then(|| budget.resolve(positions));
-                let plan = |values: &Values| LanePlan { entry, budget, values: values.clone(), ..plain.clone() };
-                combinations.iter().for_each(|values| planner.add(plan(values)));
+                for values in &combinations {
+                    let lane =
+                        LanePlan { budget, values: values.clone(), rounding: self.rounding, ..LanePlan::new(entry, 0) };
+                    let plan = |keeping: &Keeping| LanePlan { keeping: *keeping, ..lane.clone() };
+                    keepings.iter().map(plan).for_each(|plan| planner.add(plan));
+                }
             }
         }
         let mut lanes = planner.lanes;
@@ -84,8 +105,14 @@ impl LaneRequest {
     ///
     /// # Errors
     /// Names what is impossible.
-    pub fn checked_lanes(&self, positions: usize, caches: &[CachePlan], shape: &CacheBudgets) -> Result<Lanes> {
-        let mut lanes = self.lanes(positions, caches, shape);
+    pub fn checked_lanes(
+        &self,
+        positions: usize,
+        caches: &[CachePlan],
+        shape: &CacheBudgets,
+        keeping: &KeepingOf<'_>,
+    ) -> Result<Lanes> {
+        let mut lanes = self.lanes(positions, caches, shape, keeping);
         if lanes.refused.is_empty() {
             return Ok(lanes);
         }
@@ -133,7 +160,8 @@ impl Planner<'_> {
 
     /// Says where a layer's share was less than its policy needs.
     fn note_raised(&mut self, plan: &LanePlan, budgets: &[CacheBudget]) {
-        let raised = self.caches.iter().zip(budgets).filter(|(_, budget)| budget.raised);
+        let sets = plan.sets_on(self.caches);
+        let raised = sets.iter().zip(budgets).filter(|(_, budget)| budget.raised);
         let mut raised: Vec<u32> = raised.map(|(cache, _)| cache.label.layer).collect();
         raised.dedup();
         let (Some(budget), false) = (plan.budget, raised.is_empty()) else { return };
@@ -153,16 +181,28 @@ impl Planner<'_> {
 /// What tells a lane from every other.
 fn in_words(plan: &LanePlan) -> String {
     let start = format!("{} {:?}", plan.entry.name, plan.budget);
-    plan.values.iter().fold(start, |text, (name, value)| text + " " + name + "=" + &value.to_string())
+    let values = plan.values.iter().fold(start, |text, (name, value)| text + " " + name + "=" + &value.to_string());
+    if plan.keeping == Keeping::default() { values } else { format!("{values} {:?}", plan.keeping) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::policy::parameter::RECENT_WINDOW;
+    use crate::trace::memory::MemoryTrace;
+    use crate::trace::{SelfAttention, Source, TraceInfo};
+
+    fn info() -> TraceInfo {
+        MemoryTrace::new("made by a test", SelfAttention::Included).info().clone()
+    }
 
     fn lanes(request: &LaneRequest) -> Vec<String> {
-        request.lanes(100, &[], &CacheBudgets::uniform()).possible.iter().map(in_words).collect()
+        request
+            .lanes(100, &[], &CacheBudgets::uniform(), &request.keeping.of(&info()).expect("no prompt"))
+            .possible
+            .iter()
+            .map(in_words)
+            .collect()
     }
 
     fn request(policies: &str, budgets: &str, windows: &[usize]) -> LaneRequest {
@@ -192,7 +232,11 @@ mod tests {
 
     #[test]
     fn nothing_named_means_what_runs_by_default_at_the_default_budget() {
-        let all = LaneRequest::default().lanes(4096, &[], &CacheBudgets::uniform()).possible;
+        let all = {
+            let request = LaneRequest::default();
+            let keeping = request.keeping.of(&info()).expect("no prompt");
+            request.lanes(4096, &[], &CacheBudgets::uniform(), &keeping).possible
+        };
         let default = PolicySpec::defaults();
         assert!(all.iter().map(|lane| lane.entry.name).eq(default.iter().map(|spec| spec.entry.name)));
         assert!(all.iter().all(|lane| lane.budget.is_none_or(|budget| budget == DEFAULT_BUDGET)));

@@ -1,4 +1,4 @@
-//! Experiments: traces x caches x policies x parameters x budgets, described in plain values, checked
+//! Experiments: traces x caches x policies x parameters x budgets x ways to keep a cache, described in plain values, checked
 //! before any row is read, run, and handed back as results.
 //!
 //! An [`Experiment`] says what is wanted; a [`Job`] is one trace of it with the lanes that run there;
@@ -11,10 +11,10 @@ pub mod budget_shape;
 pub mod caches;
 mod identity;
 pub mod job;
+pub mod keeping;
 pub mod lanes;
 pub mod list;
 pub mod open;
-pub mod prompt;
 pub mod refusals;
 pub mod remark;
 pub mod work;
@@ -23,9 +23,9 @@ pub use budget::Budget;
 pub use budget_shape::BudgetShape;
 pub use caches::{ChosenCaches, KvHeads, Selection};
 pub use job::{Finished, Job, joined};
+pub use keeping::KeepingRequest;
 pub use lanes::{DEFAULT_BUDGET, LaneRequest, Lanes};
 pub use open::OpenTrace;
-pub use prompt::Prompt;
 pub use remark::{Listener, Remark, Severity};
 pub use work::Work;
 
@@ -33,7 +33,6 @@ use crate::error::{Error, Result};
 use crate::replay::{Observer, Options};
 use crate::trace::options::ReadOptions;
 use crate::trace::spec::DEFAULT_TRACE;
-use remark::tell;
 use std::ffi::{OsStr, OsString};
 
 /// A description of what is replayed. The default is what `kvsim replay` does without arguments.
@@ -49,9 +48,7 @@ pub struct Experiment {
     pub lanes: LaneRequest,
     /// How budgets are dealt out to caches.
     pub shape: BudgetShape,
-    /// What happens to the prompt.
-    pub prompt: Prompt,
-    /// How it is run. Where the prompt ends and how budgets are dealt out are filled in for each trace.
+    /// How it is run. How budgets are dealt out is filled in for each trace.
     pub options: Options,
 }
 
@@ -67,7 +64,7 @@ impl Experiment {
         traces.iter().map(|trace| Job::prepare(self, trace, listener)).collect()
     }
 
-    /// Opens a trace, and says how a replay of it runs: where its prompt ends, how budgets are dealt out.
+    /// Opens a trace, and says how a replay of it runs: how budgets are dealt out.
     ///
     /// # Errors
     /// When the trace cannot be read, or the experiment is impossible on it.
@@ -76,8 +73,7 @@ impl Experiment {
         let info = trace.info();
         let budgets = self.shape.budgets.of_layers(|layer| trace.chosen.facts.owns_cache(layer));
         let budgets = budgets.map_err(|problem| Error::usage(format!("{}: {problem}", info.name)))?;
-        let options = Options { prompt_end: self.prompt.end(info)?, budgets, ..self.options.clone() };
-        tell(listener, Severity::Note, &info.name, self.prompt.note(info));
+        let options = Options { budgets, ..self.options.clone() };
         Ok((trace, options))
     }
 

@@ -38,9 +38,9 @@ impl Work {
 /// Evictions that a lane plans ahead.
 fn planned(trace: &OpenTrace, lane: &LanePlan, options: &Options) -> u64 {
     let budgets = lane.budgets_on(trace.caches(), &options.budgets).unwrap_or_default();
-    let caches = trace.caches().iter().zip(budgets);
-    caches
-        .map(|(cache, CacheBudget { budget, .. })| evictions_planned(&*trace.source, cache, lane, budget, options))
+    let sets = lane.sets_on(trace.caches());
+    let sets = sets.iter().zip(budgets);
+    sets.map(|(cache, CacheBudget { budget, .. })| evictions_planned(&*trace.source, cache, lane, budget, options))
         .sum()
 }
 

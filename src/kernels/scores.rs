@@ -69,12 +69,19 @@ impl Kernel for Accumulate<'_> {
 pub trait Score: Copy + PartialOrd {
     /// The least of some values, none of them NaN; `None` where there is none.
     fn least(values: &[Self]) -> Option<Self>;
+
+    /// The value as a number that holds it exactly.
+    fn as_f64(self) -> f64;
 }
 
 impl Score for u32 {
     #[inline(always)]
     fn least(values: &[u32]) -> Option<u32> {
         values.iter().copied().min()
+    }
+
+    fn as_f64(self) -> f64 {
+        f64::from(self)
     }
 }
 
@@ -83,12 +90,20 @@ impl Score for f32 {
     fn least(values: &[f32]) -> Option<f32> {
         least_of_floats(values)
     }
+
+    fn as_f64(self) -> f64 {
+        f64::from(self)
+    }
 }
 
 impl Score for f64 {
     #[inline(always)]
     fn least(values: &[f64]) -> Option<f64> {
         least_of_floats(values)
+    }
+
+    fn as_f64(self) -> f64 {
+        self
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{METERS, MeterEntry, MeterSetting, Run};
 use crate::names::find_named;
-use crate::policy::parameter::Values;
+use crate::policy::parameter::{Value, Values};
 use crate::policy::spec::{Named, named_values};
 
 /// A meter with concrete parameters.
@@ -63,6 +63,10 @@ fn plan_of(named: &Named) -> Result<MeterPlan, String> {
         if !values.is_empty() {
             return Err(format!("{}: {}: a meter runs once: name one value", entry.name, parameter.name));
         }
+        if matches!(last, Value::Share(_)) {
+            let problem = "a meter has no budget that it could be a share of: name a count";
+            return Err(format!("{}: {}: {problem}", entry.name, parameter.name));
+        }
         plan.values.set(parameter, last);
     }
     Ok(plan)
@@ -107,6 +111,7 @@ mod tests {
             ("mass:sinks=4", "mass has no parameter \"sinks\""),
             ("sink_mass:sinks=x", "sinks: \"x\" is not a whole number"),
             ("sink_mass:sinks=1|2", "name one value"),
+            ("sink_mass:sinks=5%", "name a count"),
         ] {
             let found = chosen(list).map(|plans| plans.len()).expect_err(list);
             assert!(found.contains(problem), "{list}: {found}");

@@ -56,6 +56,11 @@ impl Tally {
         self.meters.push(MeterSums { entry, counted });
     }
 
+    /// Whether no meter ran: the lane keeps no set here.
+    pub fn is_empty(&self) -> bool {
+        self.meters.is_empty()
+    }
+
     /// The value of a sum; `None` where it was not counted, or no meter with such a sum ran.
     pub fn number(&self, sum: &str) -> Option<Number> {
         self.meters.iter().find_map(|meter| {

@@ -31,23 +31,40 @@ pub struct Observation<'a> {
     pub step: Position,
     /// The kept positions.
     pub positions: &'a [Position],
-    /// One weight for each kept position: of the row, or the mean over the cache's query heads.
+    /// One weight for each kept position: of the row, or of the rows of the cache's query heads combined.
     pub weights: &'a [f32],
+    /// What a row sums to at most, in rows: the number of heads where their rows are summed, else 1.
+    pub scale: f64,
     /// Number of weights in a whole row.
     pub row_len: usize,
     /// The rows of the query heads, for policies that need them.
     pub heads: Option<HeadRows<'a>>,
+    /// Whether the rows of the heads count one by one, in place of `weights`.
+    pub(crate) each: bool,
 }
 
 impl<'a> Observation<'a> {
     /// One row of `row_len` weights against the kept positions.
     pub(crate) fn new(step: Position, positions: &'a [Position], weights: &'a [f32], row_len: usize) -> Self {
-        Observation { step, positions, weights, row_len, heads: None }
+        Observation { step, positions, weights, scale: 1.0, row_len, heads: None, each: false }
     }
 
-    /// One over the number of kept positions.
+    /// What a kept position would have if all had the same: one over their number, times the scale.
     pub fn even_share(&self) -> f64 {
-        1.0 / self.weights.len() as f64
+        self.scale / self.weights.len() as f64
+    }
+
+    /// What a position would have if all of the row had the same.
+    pub fn even_share_of_row(&self) -> f64 {
+        self.scale / self.row_len as f64
+    }
+
+    /// The rows that count: the combined one, or under [`Combine::Each`](crate::keeping::Combine::Each) every
+    /// head's own, in head order. Policies that [add](super::entry::PolicyEntry::adds) go by these.
+    pub fn rows(&self) -> impl Iterator<Item = &'a [f32]> + use<'a> {
+        let each = self.heads.filter(|_| self.each);
+        let combined = if each.is_none() { Some(self.weights) } else { None };
+        combined.into_iter().chain(each.into_iter().flat_map(HeadRows::rows))
     }
 }
 

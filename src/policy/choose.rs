@@ -2,7 +2,7 @@
 
 use super::Overflow;
 use crate::kernels::{self, Score};
-use crate::position::Slot;
+use crate::position::{Position, Slot};
 
 /// Appends the `excess` slots with the lowest scores among the first `candidates`, ascending.
 ///
@@ -25,4 +25,20 @@ pub fn choose_lowest<T: Score>(scores: &[T], candidates: usize, overflow: Overfl
 pub fn choose_oldest(first: usize, overflow: Overflow<'_>, victims: &mut Vec<Slot>) {
     let end = overflow.kept.len().min(first + overflow.excess);
     victims.extend((first..end).map(Slot));
+}
+
+/// Ranks every slot by its score, the newest `recent_window` out of reach.
+pub(super) fn rank_outside_window<T: Score>(
+    scores: &[T],
+    kept: &[Position],
+    recent_window: usize,
+    ranks: &mut Vec<Option<f64>>,
+) {
+    let candidates = kept.len().saturating_sub(recent_window);
+    ranks.extend(scores.iter().enumerate().map(|(slot, score)| (slot < candidates).then(|| score.as_f64())));
+}
+
+/// Ranks every slot by its position, those below `first` out of reach.
+pub(super) fn rank_by_age(first: usize, kept: &[Position], ranks: &mut Vec<Option<f64>>) {
+    ranks.extend(kept.iter().map(|position| (position.index() >= first).then(|| f64::from(position.0))));
 }

@@ -1,16 +1,14 @@
 //! Coupled policies: one state that serves several caches in step order.
 
-use super::parameter::Values;
+use super::entry::Setting;
 use super::{Admission, Observation, Overflow};
 use crate::position::Slot;
 
 /// What a coupled policy is made from.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CoupledSetting {
-    /// Most positions that each cache may hold between steps, in the order of the caches.
-    pub budgets: Vec<usize>,
-    /// One value for each parameter of the policy.
-    pub values: Values,
+    /// The setting of each cache: they differ in budget, place, and what is a share of the budget.
+    pub caches: Vec<Setting>,
 }
 
 /// A [`Policy`](super::Policy) whose state several caches share: the layers of one head.

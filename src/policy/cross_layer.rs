@@ -23,8 +23,10 @@ use crate::position::Slot;
 pub(super) const ENTRY: PolicyEntry = PolicyEntry::new(
     "scissorhands-cross-layer",
     "one importance per position, handed from layer to layer; a reading, not the paper's",
-    Make::Coupled(|CoupledSetting { values, .. }| {
-        Box::new(CrossLayer::new(values.real(&ALPHA), values.count(&RECENT_WINDOW)))
+    Make::Coupled(|CoupledSetting { caches }| {
+        let alpha = caches.first().map_or(0.0, |cache| cache.values.real(&ALPHA));
+        let windows = caches.iter().map(|cache| cache.values.count(&RECENT_WINDOW));
+        Box::new(CrossLayer::new(alpha, windows.collect()))
     }),
 )
 .parameters(&[(&ALPHA, Value::Real(0.5)), (&RECENT_WINDOW, Value::Count(32))]);
@@ -32,7 +34,8 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry::new(
 /// Evicts the least important outside the recent window of each layer.
 pub struct CrossLayer {
     alpha: f64,
-    recent_window: usize,
+    /// One for each layer.
+    recent_windows: Vec<usize>,
     /// One value per position admitted anywhere.
     importance: Vec<f64>,
     /// The importance of each candidate.
@@ -41,8 +44,8 @@ pub struct CrossLayer {
 
 impl CrossLayer {
     /// A policy for the layers of one head.
-    pub fn new(alpha: f64, recent_window: usize) -> CrossLayer {
-        CrossLayer { alpha, recent_window, importance: Vec::new(), candidates: Vec::new() }
+    pub fn new(alpha: f64, recent_windows: Vec<usize>) -> CrossLayer {
+        CrossLayer { alpha, recent_windows, importance: Vec::new(), candidates: Vec::new() }
     }
 }
 
@@ -59,8 +62,8 @@ impl CoupledPolicy for CrossLayer {
         }
     }
 
-    fn choose(&mut self, _layer: usize, overflow: Overflow<'_>, victims: &mut Vec<Slot>) {
-        let reach = overflow.kept.len().saturating_sub(self.recent_window);
+    fn choose(&mut self, layer: usize, overflow: Overflow<'_>, victims: &mut Vec<Slot>) {
+        let reach = overflow.kept.len().saturating_sub(self.recent_windows[layer]);
         self.candidates.clear();
         self.candidates.extend(overflow.kept[..reach].iter().map(|position| self.importance[position.index()]));
         choose_lowest(&self.candidates, reach, overflow, victims);

@@ -26,6 +26,7 @@ pub(super) const ENTRY: PolicyEntry =
             (&SIGNAL, Value::Word("weight")),
             (&RECENT_WINDOW, Value::Count(32)),
         ])
+        .ranked()
         .probe("scoreOf");
 
 fn make(Setting { budget, values, .. }: &Setting) -> Box<dyn Policy> {

@@ -6,6 +6,7 @@ use super::future::{Evictions, Planner};
 use super::parameter::{Parameter, RECENT_WINDOW, SINKS, Value, Values};
 use super::{Bound, Policy};
 use crate::budgets::{CacheBudgets, LayerPlace};
+use crate::keeping::{Combine, Keeping, PromptMode, Scope};
 use crate::needs::Needs;
 
 /// One policy or bound. Made by [`PolicyEntry::new`]; what differs from the plain is said by the
@@ -30,10 +31,51 @@ pub struct PolicyEntry {
     pub check: Option<Check>,
     /// How it deals its budget out to caches, where that is part of the policy.
     pub deals: Option<fn(&Values) -> CacheBudgets>,
+    /// Whether it adds what rows show, so that rows of single heads can count one by one.
+    pub adds: bool,
+    /// Whether its slots have [ranks](Policy::rank), so that whole blocks of them can go.
+    pub ranked: bool,
+    /// What of its keeping is part of the policy.
+    pub own: OwnKeeping,
+    /// The row that it sees where none is asked for.
+    pub combine: Combine,
     /// Name of [`Policy::probe`] in vector files.
     pub probe: Option<&'static str>,
     /// What it is, and how one is made.
     pub make: Make,
+}
+
+/// What of a lane's keeping is part of the policy, and not to be chosen.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnKeeping {
+    /// Who shares a kept set.
+    pub scope: Option<Scope>,
+    /// The row that it sees.
+    pub combine: Option<Combine>,
+    /// What happens to the prompt.
+    pub prompt: Option<PromptMode>,
+    /// Its own rule of cuts.
+    pub cuts: Option<fn(&Setting) -> BlockCuts>,
+}
+
+impl OwnKeeping {
+    /// All is to be chosen.
+    pub const NOTHING: OwnKeeping = OwnKeeping { scope: None, combine: None, prompt: None, cuts: None };
+
+    /// Whether anything is part of the policy.
+    pub const fn is_any(&self) -> bool {
+        self.scope.is_some() || self.combine.is_some() || self.prompt.is_some() || self.cuts.is_some()
+    }
+}
+
+/// Cuts by blocks that never fall within a prompt or at its end: once a block more than `most` positions is
+/// held, so many whole blocks go that `most` and what is left over of a block remain.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BlockCuts {
+    /// Positions left after a cut, in whole blocks.
+    pub most: usize,
+    /// Positions of a block.
+    pub block: usize,
 }
 
 /// Says what is impossible about a setting.
@@ -69,6 +111,8 @@ pub struct Setting {
     pub values: Values,
     /// Where the cache stands among the layers.
     pub place: LayerPlace,
+    /// Positions of a prompt that is cut at its end; 0 in a stream.
+    pub prompt_len: usize,
 }
 
 impl PolicyEntry {
@@ -91,6 +135,10 @@ impl PolicyEntry {
             needs,
             check: None,
             deals: None,
+            adds: false,
+            ranked: false,
+            own: OwnKeeping::NOTHING,
+            combine: Combine::Mean,
             probe: None,
             make,
         }
@@ -127,6 +175,26 @@ impl PolicyEntry {
         PolicyEntry { deals: Some(deals), ..self }
     }
 
+    /// It adds what rows show: it goes by [`Observation::rows`](super::Observation::rows).
+    pub const fn adds(self) -> PolicyEntry {
+        PolicyEntry { adds: true, ..self }
+    }
+
+    /// Its slots have [ranks](Policy::rank).
+    pub const fn ranked(self) -> PolicyEntry {
+        PolicyEntry { ranked: true, ..self }
+    }
+
+    /// What of its keeping is part of the policy.
+    pub const fn keeps(self, own: OwnKeeping) -> PolicyEntry {
+        PolicyEntry { own, ..self }
+    }
+
+    /// The row that it sees where none is asked for.
+    pub const fn combined_by(self, combine: Combine) -> PolicyEntry {
+        PolicyEntry { combine, ..self }
+    }
+
     /// Name of [`Policy::probe`] in vector files.
     pub const fn probe(self, probe: &'static str) -> PolicyEntry {
         PolicyEntry { probe: Some(probe), ..self }
@@ -161,6 +229,53 @@ impl PolicyEntry {
         !self.needs.has_any(Needs::OF_TRACES.and(Needs::FUTURE).and(Needs::LAYERS))
     }
 
+    /// Whether it sees the rows of a cache's heads combined, and they may be combined in this way or that.
+    pub fn combines(&self) -> bool {
+        matches!(self.make, Make::Policy(_) | Make::Coupled(_))
+            && self.needs.has(Needs::KEPT_WEIGHTS)
+            && self.own.combine.is_none()
+    }
+
+    /// Whether it makes a difference who shares its kept set.
+    pub fn scopes(&self) -> bool {
+        self.budgeted && !matches!(self.make, Make::Bound(_)) && self.own.scope.is_none()
+    }
+
+    /// Whether it may be said when its cut falls.
+    pub fn cut_late(&self) -> bool {
+        self.budgeted && self.own.cuts.is_none()
+    }
+
+    /// Whether it may be said in what units its slots go.
+    pub fn pages(&self) -> bool {
+        self.cut_late() && !matches!(self.make, Make::Bound(_))
+    }
+
+    /// How it is kept where nothing is said.
+    pub fn default_keeping(&self) -> Keeping {
+        self.keeping(Keeping { combine: self.combine, ..Keeping::default() })
+    }
+
+    /// A keeping without what makes no difference to it, and with what is part of it.
+    pub fn keeping(&self, asked: Keeping) -> Keeping {
+        let mut keeping = asked;
+        if let Some(mode) = self.own.prompt {
+            keeping.prompt.mode = mode;
+        }
+        if keeping.prompt.mode == PromptMode::Stream {
+            keeping.prompt = Default::default();
+        }
+        if !self.pages() {
+            (keeping.page, keeping.prompt.chunk) = (1, None);
+        }
+        if !self.cut_late() || keeping.prompt.mode == PromptMode::Once {
+            keeping.evict_every = 1;
+        }
+        keeping.scope = self.own.scope.unwrap_or(if self.scopes() { asked.scope } else { Scope::Head });
+        keeping.combine = self.own.combine.unwrap_or(if self.combines() { asked.combine } else { Combine::Mean });
+        keeping
+    }
+
     /// Whether the policy has this parameter.
     pub fn takes(&self, parameter: &Parameter) -> bool {
         self.parameters.iter().any(|(own, _)| own.name == parameter.name)
@@ -174,7 +289,8 @@ impl PolicyEntry {
     /// The slots that parameters keep out of reach.
     fn reserved(&self, values: &Values) -> impl Iterator<Item = (&'static str, usize)> {
         let own = [&SINKS, &RECENT_WINDOW].into_iter().filter(|parameter| self.takes(parameter));
-        own.map(|parameter| (parameter.name, values.count(parameter)))
+        // A share leaves room for itself: it is resolved where the budget is known.
+        own.map(|parameter| (parameter.name, values.get(parameter).map_or(0, Value::count_or_0)))
     }
 
     /// Says what is impossible about a setting.

@@ -72,12 +72,15 @@ pub struct Evictions {
     pub budget: usize,
     /// The step after which the budget holds for the first time.
     pub from: Position,
+    /// Whether every later position stays.
+    pub once: bool,
 }
 
 impl Evictions {
     /// Number of positions that must have gone once `step` is over.
     pub fn gone_after(self, step: Position) -> usize {
-        if step < self.from { 0 } else { (step.index() + 1).saturating_sub(self.budget) }
+        let last = if self.once { self.from } else { step };
+        if step < self.from { 0 } else { (last.index() + 1).saturating_sub(self.budget) }
     }
 }
 

@@ -3,10 +3,11 @@
 //! Most policies are that, and differ in what a row does to the scores: a [`ScoreRule`] says so, and
 //! [`lowest_score`] makes a policy of it. Ties evict the lower position.
 
+use super::choose::rank_outside_window;
 use super::rounding::{Rounded, Rounding};
 use super::{Admission, Observation, Overflow, Policy, choose_lowest};
 use crate::kernels::Score;
-use crate::position::Slot;
+use crate::position::{Position, Slot};
 use crate::slots::SlotVec;
 
 /// How scores come about.
@@ -48,6 +49,10 @@ impl<R: ScoreRule> Policy for LowestScore<R> {
     fn choose(&mut self, overflow: Overflow<'_>, victims: &mut Vec<Slot>) {
         let candidates = self.scores.len().saturating_sub(self.recent_window);
         choose_lowest(&self.scores, candidates, overflow, victims);
+    }
+
+    fn rank(&mut self, kept: &[Position], ranks: &mut Vec<Option<f64>>) {
+        rank_outside_window(&self.scores, kept, self.recent_window, ranks);
     }
 
     fn forget(&mut self, slots: &[Slot]) {

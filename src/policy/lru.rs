@@ -24,6 +24,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry::new(
     }),
 )
 .parameters(&[(&TOUCH, Value::Real(0.5)), (&RECENT_WINDOW, Value::Count(32))])
+.ranked()
 .probe("lastTouchOf");
 
 /// Scores by the last step that touched.

@@ -15,16 +15,19 @@ pub mod entry;
 pub mod full;
 pub mod future;
 pub mod future_greedy;
+pub mod g_kv;
 pub mod h2o;
 mod history;
 pub mod lowest_score;
 pub mod lru;
+mod means;
 pub mod optimal;
 pub mod oracle;
 pub mod parameter;
 pub mod played;
 pub mod pyramidkv;
 pub mod random;
+pub mod roco;
 pub mod rounding;
 pub mod scissorhands;
 pub mod scissorhands_paper;
@@ -39,7 +42,7 @@ pub mod tova;
 pub use calls::{Admission, BoundRow, HeadRows, Observation, Overflow};
 pub use choose::{choose_lowest, choose_oldest};
 
-use crate::position::Slot;
+use crate::position::{Position, Slot};
 
 /// Decides which positions go. One value serves one cache and holds one entry per slot.
 ///
@@ -61,6 +64,13 @@ pub trait Policy: Send {
     /// Appends the slots that must go to `victims`: ascending, distinct, at least
     /// `overflow.excess` of them.
     fn choose(&mut self, overflow: Overflow<'_>, victims: &mut Vec<Slot>);
+
+    /// Appends one value for each slot, by which whole blocks are ranked: the lowest sum goes first. `None`
+    /// keeps a slot, and its block, out of reach. Called in place of [`Policy::choose`] where blocks go, of
+    /// policies whose entry says that they are [ranked](entry::PolicyEntry::ranked).
+    fn rank(&mut self, kept: &[Position], ranks: &mut Vec<Option<f64>>) {
+        ranks.extend(kept.iter().map(|_| None));
+    }
 
     /// These slots (ascending) have left the cache, whether chosen or expired.
     fn forget(&mut self, slots: &[Slot]) {

@@ -33,13 +33,20 @@
 use super::assignment::{LINE_BYTES, assign};
 use super::entry::{Make, PolicyEntry};
 use super::future::{Departures, Evictions, Future, Planner};
+use super::future_greedy::FutureGreedy;
 use crate::position::Position;
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry::new(
     "optimal",
     "bound: knows the future, and never takes back what it evicted",
-    Make::Future { plan: |evictions| Box::new(Optimal::new(evictions)), bytes: Optimal::bytes },
+    Make::Future { plan, bytes: Optimal::bytes },
 );
+
+/// Where a prompt is cut once, and nothing leaves later, every position goes or stays for good: those that will
+/// receive the most stay, at a tie the higher.
+fn plan(evictions: Evictions) -> Box<dyn Planner> {
+    if evictions.once { Box::new(FutureGreedy::new(evictions)) } else { Box::new(Optimal::new(evictions)) }
+}
 
 /// Bytes for each position that do not depend on the evictions.
 const POSITION_BYTES: u128 = 128;

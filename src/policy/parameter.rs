@@ -37,8 +37,11 @@ pub enum Kind {
     },
     /// One of these words.
     Word(&'static [&'static str]),
-    /// A whole number from 1 on, or a share of the budget such as `50%`.
-    CountOrShare,
+    /// A whole number from `least` on, or a share of the budget such as `50%`.
+    CountOrShare {
+        /// The smallest value.
+        least: usize,
+    },
 }
 
 /// The value of a parameter.
@@ -52,6 +55,13 @@ pub enum Value {
     Word(&'static str),
     /// A share of the budget.
     Share(Share),
+}
+
+impl Value {
+    /// A whole number as it is, 0 for anything else.
+    pub(super) fn count_or_0(self) -> usize {
+        if let Value::Count(count) = self { count } else { 0 }
+    }
 }
 
 impl fmt::Display for Value {
@@ -75,8 +85,8 @@ impl Parameter {
             Kind::Count { least, odd } => parse_count(text, least, odd),
             Kind::Real { least, most } => parse_real(text, least, most),
             Kind::Word(words) => parse_word(text, words),
-            Kind::CountOrShare if text.ends_with('%') => Share::parse(text).map(Value::Share),
-            Kind::CountOrShare => parse_count(text, 1, false)
+            Kind::CountOrShare { .. } if text.ends_with('%') => Share::parse(text).map(Value::Share),
+            Kind::CountOrShare { least } => parse_count(text, least, false)
                 .map_err(|problem| format!("{problem} (a share of the budget is written as 50%)")),
         }
     }
@@ -111,8 +121,8 @@ pub const RECENT_WINDOW: Parameter = Parameter {
     name: "recent-window",
     column: "recent_window",
     vector_key: "recentWindow",
-    summary: "newest slots that are never evicted",
-    kind: Kind::Count { least: 0, odd: false },
+    summary: "newest slots that are never evicted: a count, or a share of the budget",
+    kind: Kind::CountOrShare { least: 0 },
 };
 
 /// First positions that a policy never evicts.
@@ -120,8 +130,8 @@ pub const SINKS: Parameter = Parameter {
     name: "sinks",
     column: "sinks",
     vector_key: "sinks",
-    summary: "first positions that are never evicted",
-    kind: Kind::Count { least: 0, odd: false },
+    summary: "first positions that are never evicted: a count, or a share of the budget",
+    kind: Kind::CountOrShare { least: 0 },
 };
 
 /// Length of the ring of observed weights.
@@ -193,7 +203,7 @@ pub const DROP: Parameter = Parameter {
     column: "drop",
     vector_key: "drop",
     summary: "slots that go at once: a count, or a share of the budget",
-    kind: Kind::CountOrShare,
+    kind: Kind::CountOrShare { least: 1 },
 };
 
 /// What is counted over the history window.
@@ -223,12 +233,31 @@ pub const TOUCH: Parameter = Parameter {
     kind: Kind::Real { least: 0.0, most: 1e6 },
 };
 
-/// How much the layer before counts.
+/// How much counts what came before, under the name that the papers give it.
 pub const ALPHA: Parameter = Parameter {
     name: "alpha",
     column: "alpha",
     vector_key: "alpha",
-    summary: "share of the importance that layers hand on, against the layer's own weights",
+    summary: "what came before counts: the share of the importance of the layer before against the layer's own \
+              weights, or what is left of a carried score at a cut",
+    kind: Kind::Real { least: 0.0, most: 1.0 },
+};
+
+/// What a position is scored by.
+pub const SCORE: Parameter = Parameter {
+    name: "score",
+    column: "score",
+    vector_key: "score",
+    summary: "what a position is scored by: all that it received, or that by the rows that showed it",
+    kind: Kind::Word(&["sum", "mean"]),
+};
+
+/// How much of the budget goes to what varies.
+pub const STEADY: Parameter = Parameter {
+    name: "steady",
+    column: "steady",
+    vector_key: "steady",
+    summary: "share of the budget that stays because its weights vary most",
     kind: Kind::Real { least: 0.0, most: 1.0 },
 };
 
@@ -248,6 +277,8 @@ pub const PARAMETERS: &[&Parameter] = &[
     &THRESHOLD,
     &ALPHA,
     &TOUCH,
+    &SCORE,
+    &STEADY,
 ];
 
 /// The values of one lane's parameters, in the policy's own order.
@@ -298,6 +329,17 @@ impl Values {
             Some(Value::Share(share)) => share.of(whole),
             _ => self.count(parameter),
         }
+    }
+
+    /// The values at a budget: windows and sinks that were given as a share of it are counts, rounded down.
+    pub fn at_budget(&self, budget: usize) -> Values {
+        let mut values = self.clone();
+        for parameter in [&RECENT_WINDOW, &SINKS] {
+            if let Some(Value::Share(share)) = self.get(parameter) {
+                values.set(parameter, Value::Count(share.floor_of(budget)));
+            }
+        }
+        values
     }
 
     /// Names and values.

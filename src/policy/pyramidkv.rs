@@ -30,6 +30,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry::new(
 ])
 .check(is_possible)
 .deals(|values| CacheBudgets::pyramid(ratio(values).expect("checked before"), Rounding::Down))
+.ranked()
 .probe("windowScoreOf");
 
 fn is_possible(setting: &Setting) -> Result<(), String> {

@@ -23,6 +23,8 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry::new(
 )
 .paper("Liu et al.: Scissorhands, NeurIPS 2023, arXiv 2305.17118")
 .parameters(&[(&RECENT_WINDOW, Value::Count(32))])
+.adds()
+.ranked()
 .probe("votesOf");
 
 /// Scores by votes.
@@ -36,7 +38,8 @@ impl ScoreRule for Scissorhands {
     }
 
     fn observe(&self, votes: &mut [u32], seen: Observation<'_>) {
-        kernels::count_above(votes, seen.weights, f32_not_above(seen.even_share()));
+        let share = f32_not_above(seen.even_share());
+        seen.rows().for_each(|weights| kernels::count_above(votes, weights, share));
     }
 
     fn probe(&self, votes: u32) -> Option<f64> {

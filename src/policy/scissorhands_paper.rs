@@ -97,7 +97,7 @@ impl Threshold {
 
     fn of(self, seen: Observation<'_>) -> f64 {
         match self {
-            Threshold::Sequence => 1.0 / seen.row_len as f64,
+            Threshold::Sequence => seen.even_share_of_row(),
             Threshold::Kept => seen.even_share(),
         }
     }

@@ -32,9 +32,13 @@ impl Share {
 
     /// This share of `whole`, rounded down, at least 1.
     pub fn of(self, whole: usize) -> usize {
+        self.floor_of(whole).max(1)
+    }
+
+    /// This share of `whole`, rounded down.
+    pub fn floor_of(self, whole: usize) -> usize {
         let decimals = self.percent.decimals();
-        let share = whole as u128 * self.percent.in_units(decimals) / (100 * 10_u128.pow(decimals));
-        (share as usize).max(1)
+        (whole as u128 * self.percent.in_units(decimals) / (100 * 10_u128.pow(decimals))) as usize
     }
 }
 

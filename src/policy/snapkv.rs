@@ -11,11 +11,12 @@
 //! *Cost.* `obs-window` f32 and one f64 per slot; one or two additions per slot and step where all
 //! weights are 0 or at least 2^-24, `obs-window` additions elsewhere, a few passes to pool.
 
+use super::choose::rank_outside_window;
 use super::entry::{Make, PolicyEntry, Setting, must_not_exceed};
 use super::parameter::{OBS_WINDOW, POOL_KERNEL, RECENT_WINDOW, Value};
 use super::{Admission, Observation, Overflow, Policy, choose_lowest};
 use crate::kernels;
-use crate::position::Slot;
+use crate::position::{Position, Slot};
 use crate::slots::SlotVec;
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry::new(
@@ -26,6 +27,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry::new(
 .paper("Li et al.: SnapKV, NeurIPS 2024, arXiv 2404.14469")
 .parameters(&[(&RECENT_WINDOW, Value::Count(32)), (&OBS_WINDOW, Value::Count(16)), (&POOL_KERNEL, Value::Count(7))])
 .check(ring_is_possible)
+.ranked()
 .probe("windowScoreOf");
 
 /// Each slot has a ring of this length at most: 16 KiB.
@@ -96,6 +98,11 @@ impl Policy for SnapKv {
         kernels::pool_max(&self.sums, self.reach, &mut self.pooled);
         let candidates = self.pooled.len().saturating_sub(self.recent_window);
         choose_lowest(&self.pooled, candidates, overflow, victims);
+    }
+
+    fn rank(&mut self, kept: &[Position], ranks: &mut Vec<Option<f64>>) {
+        kernels::pool_max(&self.sums, self.reach, &mut self.pooled);
+        rank_outside_window(&self.pooled, kept, self.recent_window, ranks);
     }
 
     fn forget(&mut self, slots: &[Slot]) {

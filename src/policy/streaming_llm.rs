@@ -9,11 +9,12 @@
 //! *Parameters.* `sinks` (4).
 //! *Cost.* No state; constant time per step besides the removal.
 
+use super::choose::rank_by_age;
 use super::entry::{Make, PolicyEntry};
 use super::parameter::{SINKS, Value};
 use super::{Overflow, Policy, choose_oldest};
 use crate::needs::Needs;
-use crate::position::Slot;
+use crate::position::{Position, Slot};
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry::new(
     "streaming-llm",
@@ -22,6 +23,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry::new(
 )
 .paper("Xiao et al.: StreamingLLM, ICLR 2024, arXiv 2309.17453")
 .parameters(&[(&SINKS, Value::Count(4))])
+.ranked()
 .needs(Needs::NOTHING);
 
 /// Evicts the oldest position that is no sink.
@@ -39,6 +41,10 @@ impl StreamingLlm {
 impl Policy for StreamingLlm {
     fn choose(&mut self, overflow: Overflow<'_>, victims: &mut Vec<Slot>) {
         choose_oldest(sink_slots(overflow, self.sinks), overflow, victims);
+    }
+
+    fn rank(&mut self, kept: &[Position], ranks: &mut Vec<Option<f64>>) {
+        rank_by_age(self.sinks, kept, ranks);
     }
 }
 

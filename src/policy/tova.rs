@@ -18,6 +18,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry::new(
     Make::Policy(|setting| lowest_score(Tova, 0, setting.budget)),
 )
 .paper("Oren et al.: Transformers are Multi-State RNNs, EMNLP 2024, arXiv 2401.06104")
+.ranked()
 .probe("lastAttentionOf");
 
 /// Ranks above every weight: rows hold finite weights only.

@@ -3,6 +3,7 @@
 use super::lane_meters::{Counts, LaneMeters};
 use super::lane_site::LaneSite;
 use super::schedule::Schedule;
+use super::section::HeadRange;
 use super::step_batch::StepBatch;
 use crate::meter::{LaneEnd, RowCounts, StepCounts, Tally};
 use crate::policy::{Bound, BoundRow};
@@ -11,8 +12,8 @@ use crate::trace::SelfAttention;
 
 pub(super) struct BoundLane {
     bound: Box<dyn Bound>,
-    /// Positions that a policy with the same budget is measured on, at most.
-    held: usize,
+    heads: HeadRange,
+    self_attention: SelfAttention,
     /// Positions of a row that have not left the layer's window.
     alive: usize,
     schedule: Schedule,
@@ -22,14 +23,11 @@ pub(super) struct BoundLane {
 
 impl BoundLane {
     pub(super) fn new(site: &LaneSite<'_>, bound: Box<dyn Bound>) -> BoundLane {
-        let LaneSite { schedule, first, .. } = *site;
-        let (budget, window) = (schedule.budget.unwrap_or(usize::MAX), site.window.unwrap_or(usize::MAX));
-        let (held, alive) = match site.self_attention {
-            SelfAttention::Excluded => (budget, window.saturating_sub(1)),
-            SelfAttention::Included => (budget.saturating_add(1), window),
-        };
+        let LaneSite { heads, self_attention, schedule, first, .. } = *site;
+        let window = site.window.unwrap_or(usize::MAX);
+        let alive = if self_attention == SelfAttention::Included { window } else { window.saturating_sub(1) };
         let meters = LaneMeters::new(site.meters, false, schedule.budget);
-        BoundLane { bound, held, alive, schedule, first, meters }
+        BoundLane { bound, heads, self_attention, alive, schedule, first, meters }
     }
 
     pub(super) fn run(&mut self, batch: &StepBatch, counts: &mut Counts) {
@@ -37,9 +35,9 @@ impl BoundLane {
         for step in 0..batch.len() {
             let position = batch.position(step);
             let in_prompt = self.schedule.is_in_prompt(position);
-            let measured = batch.is_known(step) && !in_prompt;
+            let measured = batch.is_known(step, self.heads) && !in_prompt;
             if measured {
-                (0..batch.heads()).for_each(|head| self.measure(batch, step, head));
+                (0..self.heads.len()).for_each(|head| self.measure(batch, step, head));
             }
             self.meters.add_step(StepCounts::new(in_prompt, measured, None));
         }
@@ -48,7 +46,7 @@ impl BoundLane {
     }
 
     fn measure(&mut self, batch: &StepBatch, step: usize, head: usize) {
-        let (row, position) = (batch.row(step, head), batch.position(step));
+        let (row, position) = (batch.row(step, self.heads.start + head), batch.position(step));
         let held = self.held_at(position);
         let retained = self.bound.retained(BoundRow::new(row.weights, held));
         // A policy with this budget has evicted before every row with more to hold than it may.
@@ -60,7 +58,7 @@ impl BoundLane {
     /// Positions that a policy with the same budget is measured on, at most: whatever came before the
     /// first row is there when it comes.
     fn held_at(&self, step: Position) -> usize {
-        if step == self.first { usize::MAX } else { self.held }
+        if step == self.first { usize::MAX } else { self.schedule.most_measured(step, self.self_attention) }
     }
 
     pub(super) fn finish(self) -> Tally {

@@ -3,6 +3,8 @@
 //! Every answer of a policy is checked here before anything is removed; a broken contract is an
 //! error that stops the run.
 
+use super::blocks::choose_blocks;
+use super::view::Shown;
 use crate::error::{Error, Result};
 use crate::policy::rounding::Rounding;
 use crate::policy::{Admission, HeadRows, Observation, Overflow, Policy};
@@ -15,6 +17,8 @@ pub struct Cache {
     policy: Box<dyn Policy>,
     kept: SlotVec<Position>,
     victims: Vec<Slot>,
+    /// What blocks are ranked by.
+    ranks: Vec<Option<f64>>,
     most_held: usize,
     rounding: Option<Rounding>,
 }
@@ -22,7 +26,15 @@ pub struct Cache {
 impl Cache {
     /// An empty cache; `name` is the policy's, for messages, `slots` what it will hold about.
     pub fn new(name: &'static str, policy: Box<dyn Policy>, slots: usize) -> Cache {
-        Cache { name, policy, kept: SlotVec::with_capacity(slots), victims: Vec::new(), most_held: 0, rounding: None }
+        Cache {
+            name,
+            policy,
+            kept: SlotVec::with_capacity(slots),
+            victims: Vec::new(),
+            ranks: Vec::new(),
+            most_held: 0,
+            rounding: None,
+        }
     }
 
     /// Has the policy's scores rounded after every row that it sees.
@@ -57,13 +69,13 @@ impl Cache {
         debug_assert_eq!(self.state_problem(), None, "{} after admitting {position}", self.name);
     }
 
-    /// Shows the policy a step's rows of `row_len` weights: the weights of the kept positions, and,
-    /// where it needs them, those of each query head, back to back.
+    /// Shows the policy a step's rows of `row_len` weights.
     #[inline]
-    pub fn observe(&mut self, step: Position, row_len: usize, weights: &[f32], heads: Option<&[f32]>) {
+    pub fn observe(&mut self, step: Position, row_len: usize, shown: Shown<'_>) {
+        let Shown { weights, heads, scale, each } = shown;
         let seen = Observation::new(step, &self.kept, weights, row_len);
         let heads = heads.map(|heads| HeadRows::new(heads, self.kept.len()));
-        self.policy.observe(Observation { heads, ..seen });
+        self.policy.observe(Observation { heads, scale, each, ..seen });
         if let Some(to) = self.rounding {
             self.policy.round_scores(to);
         }
@@ -81,24 +93,41 @@ impl Cache {
         gone
     }
 
-    /// Has the policy evict down to `budget`. Returns how many went; `victims` gets their positions
-    /// where it is given.
+    /// Has the policy evict down to `budget`, or where whole blocks of `page` positions go, so many that no
+    /// more is left. Returns how many went; `victims` gets their positions where it is given.
     ///
     /// # Errors
     /// When the policy names slots out of order, twice, not held, or too few.
-    pub fn shrink(&mut self, budget: usize, step: Position, victims: Option<&mut Vec<Position>>) -> Result<usize> {
+    pub fn shrink(
+        &mut self,
+        budget: usize,
+        page: usize,
+        step: Position,
+        victims: Option<&mut Vec<Position>>,
+    ) -> Result<usize> {
         let excess = self.kept.len().saturating_sub(budget);
         if excess == 0 {
             return Ok(0);
         }
         self.victims.clear();
-        self.policy.choose(Overflow { kept: &self.kept, excess }, &mut self.victims);
+        self.choose(excess, page);
         self.check(excess, step)?;
         if let Some(victims) = victims {
             victims.extend(self.victims.iter().map(|slot| self.kept[slot.0]));
         }
         self.remove();
         Ok(self.victims.len())
+    }
+
+    #[inline]
+    fn choose(&mut self, excess: usize, page: usize) {
+        if page == 1 {
+            return self.policy.choose(Overflow { kept: &self.kept, excess }, &mut self.victims);
+        }
+        self.ranks.clear();
+        self.policy.rank(&self.kept, &mut self.ranks);
+        assert_eq!(self.ranks.len(), self.kept.len(), "{} ranks every slot", self.name);
+        choose_blocks(&self.kept, &self.ranks, page, excess, &mut self.victims);
     }
 
     /// Checks that the policy holds state for the slots that are held; debug builds do so after every call.

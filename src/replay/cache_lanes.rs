@@ -1,4 +1,4 @@
-//! One lane of the plan on every cache that is replayed side by side.
+//! One lane of the plan on every kept set that is replayed side by side.
 
 use super::bound_lane::BoundLane;
 use super::coupled_handle::handles;
@@ -8,23 +8,34 @@ use super::lane_plan::LanePlan;
 use super::lane_site::LaneSite;
 use super::observer::StepRecord;
 use super::policy_lane::PolicyLane;
+use super::section::SetPlace;
 use super::step_batch::StepBatch;
 use crate::error::Result;
 use crate::meter::Tally;
 use crate::policy::coupled::CoupledSetting;
 use crate::policy::entry::{Make, Setting};
 use crate::policy::future::{Departing, Departures};
+use crate::trace::Head;
+use std::collections::BTreeMap;
 
-/// One lane for each cache.
-pub(super) enum CacheLanes {
-    /// Each cache on its own: batches are replayed cache by cache.
+/// One lane for each kept set.
+pub(super) struct CacheLanes {
+    places: Vec<SetPlace>,
+    lanes: Lanes,
+}
+
+enum Lanes {
+    /// Each set on its own: batches are replayed set by set.
     Apart(Vec<Lane>),
-    /// One policy serves all caches: batches are replayed step by step, each cache in turn.
+    /// One policy serves the sets of a head in all layers: batches are replayed step by step, each set in turn.
     Coupled(Vec<PolicyLane>),
 }
 
-/// What is needed to make a lane on a cache.
+/// What is needed to make a lane on a kept set.
 pub(super) struct LaneStart<'a> {
+    pub place: SetPlace,
+    /// The head whose sets a coupled policy serves together.
+    pub head: &'a Head,
     /// The lane's setting there, with the budget in force.
     pub setting: Setting,
     pub site: LaneSite<'a>,
@@ -34,7 +45,7 @@ pub(super) struct LaneStart<'a> {
 
 impl CacheLanes {
     pub(super) fn new(plan: &LanePlan, starts: &[LaneStart<'_>]) -> CacheLanes {
-        let apart = |LaneStart { setting, site, departures }: &LaneStart<'_>| match plan.entry.make {
+        let apart = |LaneStart { setting, site, departures, .. }: &LaneStart<'_>| match plan.entry.make {
             Make::Policy(make) => Lane::Policy(PolicyLane::new(site, make(setting))),
             Make::Bound(make) => Lane::Bound(BoundLane::new(site, make(setting))),
             Make::Future { .. } => {
@@ -48,16 +59,28 @@ impl CacheLanes {
             Make::Coupled(_) => unreachable!("coupled lanes are made together"),
         };
         let Make::Coupled(make) = plan.entry.make else {
-            return CacheLanes::Apart(starts.iter().map(apart).collect());
+            let lanes = Lanes::Apart(starts.iter().map(apart).collect());
+            return CacheLanes { places: starts.iter().map(|start| start.place).collect(), lanes };
         };
-        let budgets = starts.iter().map(|start| start.setting.budget).collect();
-        let policy = make(&CoupledSetting { budgets, values: plan.values.clone() });
-        let lanes =
-            handles(policy, starts.len()).zip(starts).map(|(policy, start)| PolicyLane::new(&start.site, policy));
-        CacheLanes::Coupled(lanes.collect())
+        let mut heads: BTreeMap<&Head, Vec<&LaneStart<'_>>> = BTreeMap::new();
+        starts.iter().for_each(|start| heads.entry(start.head).or_default().push(start));
+        let mut lanes: Vec<(SetPlace, PolicyLane)> = Vec::new();
+        for starts in heads.into_values() {
+            let policy = make(&CoupledSetting { caches: starts.iter().map(|start| start.setting.clone()).collect() });
+            let lane = |(policy, start): (_, &&LaneStart<'_>)| (start.place, PolicyLane::new(&start.site, policy));
+            lanes.extend(handles(policy, starts.len()).zip(&starts).map(lane));
+        }
+        lanes.sort_by_key(|(place, _)| starts.iter().position(|start| start.place == *place));
+        let (places, lanes) = lanes.into_iter().unzip();
+        CacheLanes { places, lanes: Lanes::Coupled(lanes) }
     }
 
-    /// Replays a batch of every cache; where logs are given, one for each cache, each step is
+    /// Number of kept sets.
+    pub(super) fn sets(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Replays a batch of every section; where logs are given, one for each kept set, each step is
     /// recorded.
     pub(super) fn run(
         &mut self,
@@ -65,16 +88,17 @@ impl CacheLanes {
         counts: &mut Counts,
         mut logs: Option<&mut [Vec<StepRecord>]>,
     ) -> Result<()> {
-        match self {
-            CacheLanes::Apart(lanes) => {
-                for (cache, (lane, batch)) in lanes.iter_mut().zip(batches).enumerate() {
-                    lane.run(batch, counts, logs.as_deref_mut().map(|logs| &mut logs[cache]))?;
+        match &mut self.lanes {
+            Lanes::Apart(lanes) => {
+                for (set, (lane, place)) in lanes.iter_mut().zip(&self.places).enumerate() {
+                    lane.run(&batches[place.section], counts, logs.as_deref_mut().map(|logs| &mut logs[set]))?;
                 }
             }
-            CacheLanes::Coupled(lanes) => {
-                let steps = batches.iter().map(StepBatch::len).max().unwrap_or(0);
+            Lanes::Coupled(lanes) => {
+                let batches: Vec<&StepBatch> = self.places.iter().map(|place| &batches[place.section]).collect();
+                let steps = batches.iter().map(|batch| batch.len()).max().unwrap_or(0);
                 for step in 0..steps {
-                    run_step(lanes, batches, step, logs.as_deref_mut())?;
+                    run_step(lanes, &batches, step, logs.as_deref_mut())?;
                 }
                 lanes.iter_mut().zip(batches).try_for_each(|(lane, batch)| lane.end_batch(batch))?;
             }
@@ -82,25 +106,26 @@ impl CacheLanes {
         Ok(())
     }
 
-    /// One tally for each cache.
-    pub(super) fn finish(self) -> Vec<Tally> {
-        match self {
-            CacheLanes::Apart(lanes) => lanes.into_iter().map(Lane::finish).collect(),
-            CacheLanes::Coupled(lanes) => lanes.into_iter().map(PolicyLane::finish).collect(),
-        }
+    /// The tally of each kept set.
+    pub(super) fn finish(self) -> Vec<(SetPlace, Tally)> {
+        let tallies: Vec<Tally> = match self.lanes {
+            Lanes::Apart(lanes) => lanes.into_iter().map(Lane::finish).collect(),
+            Lanes::Coupled(lanes) => lanes.into_iter().map(PolicyLane::finish).collect(),
+        };
+        self.places.into_iter().zip(tallies).collect()
     }
 }
 
-/// One step of coupled lanes, in the order of caches; those whose rows have ended are passed over.
+/// One step of coupled lanes, in the order of sets; those whose rows have ended are passed over.
 fn run_step(
     lanes: &mut [PolicyLane],
-    batches: &[StepBatch],
+    batches: &[&StepBatch],
     step: usize,
     mut logs: Option<&mut [Vec<StepRecord>]>,
 ) -> Result<()> {
-    for (cache, (lane, batch)) in lanes.iter_mut().zip(batches).enumerate() {
+    for (set, (lane, batch)) in lanes.iter_mut().zip(batches).enumerate() {
         if step < batch.len() {
-            lane.step(batch, step, logs.as_deref_mut().map(|logs| &mut logs[cache]))?;
+            lane.step(batch, step, logs.as_deref_mut().map(|logs| &mut logs[set]))?;
         }
     }
     Ok(())

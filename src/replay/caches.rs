@@ -5,7 +5,9 @@
 
 use crate::budgets::LayerPlace;
 use crate::error::{Error, Result};
+use crate::keeping::Scope;
 use crate::trace::{Head, ModelFacts, StreamInfo, StreamLabel, TraceInfo};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A cache: one stream, or the streams that share a KV head or a layer's cache.
@@ -20,6 +22,54 @@ pub struct CachePlan {
     /// Number of positions that its layer attends to, where it is fewer than all: a position that
     /// has left this window leaves the cache by itself.
     pub window: Option<usize>,
+    /// Where it is the one kept set of a layer: the number of caches that share it.
+    pub layer_set: Option<usize>,
+}
+
+impl CachePlan {
+    /// The caches that it stands for: itself, or all that share it.
+    pub fn stands_for(&self) -> usize {
+        self.layer_set.unwrap_or(1)
+    }
+}
+
+/// The head that a layer's kept set is called by.
+pub(super) const LAYER: &str = "layer";
+
+/// The caches of a layer as one.
+#[derive(Clone, Debug)]
+pub(super) struct LayerSet {
+    /// As one cache: its streams are those of the caches, one cache after the other.
+    pub whole: CachePlan,
+    /// Their indices.
+    pub caches: Vec<usize>,
+}
+
+/// The caches of each layer as one, in order of appearance.
+pub(super) fn layer_sets(caches: &[CachePlan]) -> Vec<LayerSet> {
+    let mut places: BTreeMap<u32, usize> = BTreeMap::new();
+    let mut layers: Vec<LayerSet> = Vec::new();
+    for (index, cache) in caches.iter().enumerate() {
+        let place = *places.entry(cache.label.layer).or_insert(layers.len());
+        if place == layers.len() {
+            let label = StreamLabel { layer: cache.label.layer, head: Head::Word(LAYER.to_owned()) };
+            let whole = CachePlan { label, streams: Vec::new(), layer_set: Some(0), ..cache.clone() };
+            layers.push(LayerSet { whole, caches: Vec::new() });
+        }
+        let LayerSet { whole, caches } = &mut layers[place];
+        whole.streams.extend(&cache.streams);
+        caches.push(index);
+        whole.layer_set = Some(caches.len());
+    }
+    layers
+}
+
+/// The kept sets of a scope on these caches.
+pub(super) fn sets_of(caches: &[CachePlan], scope: Scope) -> Cow<'_, [CachePlan]> {
+    match scope {
+        Scope::Head => Cow::Borrowed(caches),
+        Scope::Layer => layer_sets(caches).into_iter().map(|layer| layer.whole).collect(),
+    }
 }
 
 /// One cache for each stream of a trace.
@@ -51,6 +101,7 @@ pub(crate) fn caches_with(info: &TraceInfo, facts: &ModelFacts) -> Result<Vec<Ca
         label: label.clone(),
         streams: vec![stream],
         window: facts.window_of(label.layer),
+        layer_set: None,
     };
     Ok(info.streams.iter().enumerate().map(plan).collect())
 }

@@ -1,44 +1,28 @@
-//! A cohort: the caches that are replayed side by side, their rows, and the lanes that see them.
-//!
-//! Most cohorts are a single cache. Caches stand together where a coupled lane serves them: those
-//! of one head, in the order of layers.
+//! A cohort: the sections that are replayed side by side, their rows, and the lanes that see them.
 
 use super::cache_lanes::{CacheLanes, LaneStart};
 use super::caches::CachePlan;
-use super::context::{Context, Outcome};
+use super::context::Context;
 use super::feed::Feeds;
 use super::lane_meters::Counts;
 use super::lane_plan::LanePlan;
 use super::lane_site::LaneSite;
-use super::observer::Stage;
+use super::observer::{Stage, StepRecord};
 use super::planning::Planned;
 use super::row_watch::RowWatch;
+use super::section::{Section, SetPlace, sets};
 use super::step_batch::StepBatch;
 use crate::error::Result;
+use crate::keeping::Scope;
+use crate::meter::Tally;
 use crate::needs::Needs;
 use crate::policy::entry::Setting;
 use rayon::prelude::*;
 
-/// Indices of the caches of each cohort.
-pub(super) fn cohorts_of(caches: &[CachePlan], lanes: &[LanePlan]) -> Vec<Vec<usize>> {
-    let mut cohorts: Vec<Vec<usize>> = Vec::new();
-    let coupled = lanes.iter().any(|lane| lane.entry.is_coupled());
-    for (index, cache) in caches.iter().enumerate() {
-        let same_head = |cohort: &&mut Vec<usize>| caches[cohort[0]].label.head == cache.label.head;
-        let cohort = if coupled { cohorts.iter_mut().find(same_head) } else { None };
-        match cohort {
-            Some(cohort) => cohort.push(index),
-            None => cohorts.push(vec![index]),
-        }
-    }
-    cohorts.iter_mut().for_each(|cohort| cohort.sort_by_key(|index| caches[*index].label.layer));
-    cohorts
-}
-
-/// Caches on their way through the replay.
+/// Sections on their way through the replay.
 pub(super) struct Cohort<'a> {
     context: Context<'a>,
-    caches: Vec<&'a CachePlan>,
+    sections: &'a [Section<'a>],
     watches: Vec<RowWatch<'a>>,
     lanes: Vec<CacheLanes>,
     counts: Counts,
@@ -47,37 +31,34 @@ pub(super) struct Cohort<'a> {
 }
 
 impl<'a> Cohort<'a> {
-    /// Makes the lanes of the caches with these indices.
+    /// Makes the lanes of these sections.
     pub(super) fn new(
         context: Context<'a>,
-        caches: &'a [CachePlan],
-        indices: &[usize],
+        sections: &'a [Section<'a>],
         planned: &Planned,
         spread: bool,
-    ) -> Result<Cohort<'a>> {
-        let on_caches = |(lane, plan): (usize, &LanePlan)| {
-            let start = |cache: &usize| -> Result<LaneStart<'_>> {
-                let setting = plan.setting_with(&caches[*cache], context.budgets[lane][*cache]);
-                let site = site(context, &caches[*cache], plan, &setting);
-                Ok(LaneStart {
-                    setting,
-                    site,
-                    departures: plan.departures(&caches[*cache]).or(planned.get((*cache, lane))),
-                })
+    ) -> Cohort<'a> {
+        let on_sets = |(lane, plan): (usize, &LanePlan)| {
+            let start = |place: SetPlace| -> LaneStart<'_> {
+                let set = context.set(plan.keeping.scope, place.index);
+                let setting = plan.setting_with(set, context.budgets[lane][place.index]);
+                let site = site(context, set, place, plan, &setting);
+                let departures = plan.departures(set).or(planned.get((place.index, lane)));
+                LaneStart { place, head: &set.label.head, setting, site, departures }
             };
-            let starts = indices.iter().map(start).collect::<Result<Vec<_>>>()?;
-            Ok(CacheLanes::new(plan, &starts))
+            let starts: Vec<LaneStart<'_>> = sets(sections, plan.keeping.scope).into_iter().map(start).collect();
+            CacheLanes::new(plan, &starts)
         };
-        let lanes = context.lanes.iter().enumerate().map(on_caches).collect::<Result<Vec<CacheLanes>>>()?;
-        let caches: Vec<&CachePlan> = indices.iter().map(|index| &caches[*index]).collect();
-        let watches = watches(context, &caches);
-        Ok(Cohort { context, caches, watches, lanes, counts: Counts::default(), spread })
+        let lanes = context.lanes.iter().enumerate().map(on_sets).collect();
+        let watches = watches(context, sections);
+        Cohort { context, sections, watches, lanes, counts: Counts::default(), spread }
     }
 
-    /// Replays all batches; one outcome for each cache.
-    pub(super) fn replay(mut self) -> Result<Vec<Outcome>> {
+    /// Replays all batches; for each lane, the tally of each of its kept sets here.
+    pub(super) fn replay(mut self) -> Result<Vec<Vec<(SetPlace, Tally)>>> {
         let steps = self.context.options.steps.unwrap_or(usize::MAX);
-        let mut feeds = Feeds::open(self.context.source, &self.caches, steps)?;
+        let wholes: Vec<&CachePlan> = self.sections.iter().map(|section| &*section.whole).collect();
+        let mut feeds = Feeds::open(self.context.source, &wholes, steps)?;
         let (mut batches, mut ahead) = (feeds.batches(), feeds.batches());
         let context = self.context;
         let mut fill = |batches: &mut [StepBatch]| context.time(Stage::Read, || feeds.fill(batches));
@@ -123,36 +104,57 @@ impl<'a> Cohort<'a> {
         Ok(())
     }
 
-    /// Records what every lane does, and shows the records cache by cache.
+    /// Records what every lane does, and shows the records set by set: those of caches, then those of layers.
     fn run_recorded(&mut self, batches: &[StepBatch]) -> Result<()> {
-        let mut logs = vec![vec![Vec::new(); self.caches.len()]; self.lanes.len()];
         let counts = &mut self.counts;
-        self.lanes.iter_mut().zip(&mut logs).try_for_each(|(lane, logs)| lane.run(batches, counts, Some(logs)))?;
-        for (index, cache) in self.caches.iter().enumerate() {
-            let records: Vec<_> = logs.iter_mut().map(|logs| std::mem::take(&mut logs[index])).collect();
-            self.context.observer.steps(cache, &records)?;
+        let mut logs: Vec<Vec<Vec<StepRecord>>> = Vec::new();
+        for lane in &mut self.lanes {
+            let mut of_sets = vec![Vec::new(); lane.sets()];
+            lane.run(batches, counts, Some(&mut of_sets))?;
+            logs.push(of_sets);
+        }
+        for scope in [Scope::Head, Scope::Layer] {
+            self.show_records(scope, &mut logs)?;
         }
         Ok(())
     }
 
-    fn finish(self) -> Vec<Outcome> {
-        self.watches.into_iter().for_each(RowWatch::finish);
-        let mut tallies = vec![Vec::new(); self.caches.len()];
-        for lane in self.lanes {
-            lane.finish().into_iter().zip(&mut tallies).for_each(|(tally, tallies)| tallies.push(tally));
+    /// Shows the records of the kept sets of a scope; lanes of another have none.
+    fn show_records(&self, scope: Scope, logs: &mut [Vec<Vec<StepRecord>>]) -> Result<()> {
+        let plans = self.context.lanes;
+        if plans.iter().all(|plan| plan.keeping.scope != scope) {
+            return Ok(());
         }
-        let caches = self.caches.into_iter().cloned();
-        caches.zip(tallies).map(|(cache, tallies)| Outcome { cache, tallies }).collect()
+        for (at, place) in sets(self.sections, scope).into_iter().enumerate() {
+            let of_lane = |(plan, logs): (&LanePlan, &mut Vec<Vec<StepRecord>>)| {
+                if plan.keeping.scope == scope { std::mem::take(&mut logs[at]) } else { Vec::new() }
+            };
+            let records: Vec<_> = plans.iter().zip(&mut *logs).map(of_lane).collect();
+            self.context.observer.steps(self.context.set(scope, place.index), &records)?;
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Vec<Vec<(SetPlace, Tally)>> {
+        self.watches.into_iter().for_each(RowWatch::finish);
+        self.lanes.into_iter().map(CacheLanes::finish).collect()
     }
 }
 
-fn site<'a>(context: Context<'a>, cache: &CachePlan, plan: &LanePlan, setting: &Setting) -> LaneSite<'a> {
+fn site<'a>(
+    context: Context<'a>,
+    cache: &CachePlan,
+    place: SetPlace,
+    plan: &LanePlan,
+    setting: &Setting,
+) -> LaneSite<'a> {
     let judged = context.observer.needs().has(Needs::SCORES);
-    LaneSite { judged, ..LaneSite::new(context.source.info(), context.options, cache, plan, setting) }
+    LaneSite { judged, ..LaneSite::new(context.source.info(), context.options, (cache, place.heads), plan, setting) }
 }
 
-fn watches<'a>(context: Context<'a>, caches: &[&'a CachePlan]) -> Vec<RowWatch<'a>> {
+fn watches<'a>(context: Context<'a>, sections: &'a [Section<'a>]) -> Vec<RowWatch<'a>> {
     let Context { source, options, .. } = context;
-    let watch = |cache: &&'a CachePlan| RowWatch::new(source, cache, options.heavy_hitters, options.bad_rows);
-    caches.iter().map(watch).collect()
+    let watch =
+        |section: &'a Section<'a>| RowWatch::new(source, &section.whole, options.heavy_hitters, options.bad_rows);
+    sections.iter().map(watch).collect()
 }

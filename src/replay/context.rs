@@ -4,8 +4,10 @@ use super::caches::CachePlan;
 use super::lane_plan::LanePlan;
 use super::observer::{Observer, Stage};
 use super::options::Options;
+use crate::keeping::Scope;
 use crate::meter::Tally;
 use crate::trace::Source;
+use std::borrow::Cow;
 use std::time::Instant;
 
 /// A replay that has been checked.
@@ -13,13 +15,29 @@ use std::time::Instant;
 pub(super) struct Context<'a> {
     pub source: &'a dyn Source,
     pub lanes: &'a [LanePlan],
-    /// The budget of each lane (outer) on each cache.
+    /// The caches, and the kept sets of layers.
+    pub sets: &'a Sets<'a>,
+    /// The budget of each lane (outer) on each of its kept sets.
     pub budgets: &'a [Vec<usize>],
     pub options: &'a Options,
     pub observer: &'a dyn Observer,
 }
 
-impl Context<'_> {
+/// The kept sets that lanes may have, by scope.
+pub(super) struct Sets<'a> {
+    pub caches: &'a [CachePlan],
+    pub layers: Cow<'a, [CachePlan]>,
+}
+
+impl<'a> Context<'a> {
+    /// A kept set of this scope.
+    pub(super) fn set(&self, scope: Scope, index: usize) -> &'a CachePlan {
+        match scope {
+            Scope::Head => &self.sets.caches[index],
+            Scope::Layer => &self.sets.layers[index],
+        }
+    }
+
     /// Runs a stage and tells the observer how long it took.
     pub(super) fn time<T>(&self, stage: Stage, work: impl FnOnce() -> T) -> T {
         let started = Instant::now();
@@ -29,10 +47,11 @@ impl Context<'_> {
     }
 }
 
-/// The tallies of one cache, one for each lane in the order asked.
+/// The tallies of one cache, one for each lane in the order asked; of lanes that keep a set for its layer, or
+/// of a layer for the others, they are [empty](Tally::is_empty).
 #[derive(Debug)]
 pub struct Outcome {
-    /// The cache.
+    /// The cache, or all those of a layer where a lane keeps one set for them.
     pub cache: CachePlan,
     /// One tally for each lane.
     pub tallies: Vec<Tally>,

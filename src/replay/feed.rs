@@ -1,4 +1,4 @@
-//! Reads the rows of caches, the same steps of each at a time.
+//! Reads the rows of sections, the same steps of each at a time.
 
 use super::caches::CachePlan;
 use super::step_batch::{HeadRows, StepBatch};

@@ -4,6 +4,8 @@ use super::caches::CachePlan;
 use super::lane_plan::LanePlan;
 use super::options::{Options, ViewKind};
 use super::schedule::Schedule;
+use super::section::HeadRange;
+use crate::keeping::Combine;
 use crate::meter::MeterPlan;
 use crate::needs::Needs;
 use crate::policy::entry::Setting;
@@ -18,6 +20,10 @@ pub(super) struct LaneSite<'a> {
     pub name: &'static str,
     /// What the policy needs of a step.
     pub needs: Needs,
+    /// The row that it sees.
+    pub combine: Combine,
+    /// The heads of a batch that the cache serves.
+    pub heads: HeadRange,
     /// When the cache is cut.
     pub schedule: Schedule,
     pub self_attention: SelfAttention,
@@ -38,14 +44,17 @@ impl<'a> LaneSite<'a> {
     pub(super) fn new(
         info: &TraceInfo,
         options: &'a Options,
-        cache: &CachePlan,
+        (cache, heads): (&CachePlan, HeadRange),
         plan: &LanePlan,
         setting: &Setting,
     ) -> LaneSite<'a> {
+        let own = plan.entry.own.cuts.map(|cuts| cuts(setting));
         LaneSite {
             name: plan.entry.name,
             needs: plan.entry.needs,
-            schedule: Schedule { budget: plan.budget.map(|_| setting.budget), prompt_end: options.prompt_end },
+            combine: plan.keeping.combine,
+            heads,
+            schedule: Schedule::new(plan.budget.map(|_| setting.budget), plan.keeping, own),
             self_attention: info.self_attention,
             first: info.first_position,
             view: options.view,

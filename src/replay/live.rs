@@ -12,6 +12,7 @@ use super::observer::StepRecord;
 use super::options::Options;
 use super::policy_lane::PolicyLane;
 use super::row_facts::FactFinder;
+use super::section::HeadRange;
 use super::step_batch::{HeadRows, StepBatch};
 use crate::error::{Error, Result};
 use crate::policy::entry::Make;
@@ -49,7 +50,8 @@ impl LiveCache {
             return Err(Error::usage(format!("policy {}: {problem}", plan.entry.name)));
         };
         let setting = plan.setting_with(cache, budget);
-        let site = LaneSite::new(info, options, cache, plan, &setting);
+        let heads = HeadRange { start: 0, end: query_heads };
+        let site = LaneSite::new(info, options, (cache, heads), plan, &setting);
         Ok(LiveCache {
             lane: PolicyLane::new(&site, make(&setting)),
             name: cache.label.to_string(),

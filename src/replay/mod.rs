@@ -6,6 +6,7 @@
 //! admits, measures, observes, evicts, so that a row is measured with one more position held than
 //! the budget. A step without information is neither measured nor observed.
 
+mod blocks;
 mod bound_lane;
 mod cache;
 mod cache_lanes;
@@ -30,6 +31,7 @@ mod row_watch;
 mod run;
 mod scale;
 mod schedule;
+mod section;
 mod step_batch;
 mod view;
 
@@ -44,3 +46,4 @@ pub use options::{BadRows, DEFAULT_HEAVY_HITTERS, DEFAULT_MAX_MEMORY, Options, V
 pub use planning::{evictions_planned, planning_bytes};
 pub use playback::Playback;
 pub use run::replay;
+pub use view::Shown;

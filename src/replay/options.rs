@@ -2,7 +2,6 @@
 
 use crate::budgets::CacheBudgets;
 use crate::meter::{self, MeterPlan};
-use crate::position::Position;
 use crate::word::Word;
 
 /// What policies are shown of a row.
@@ -59,10 +58,6 @@ pub struct Options {
     pub threads: usize,
     /// How budgets are dealt out to caches.
     pub budgets: CacheBudgets,
-    /// Rows before this position belong to a prompt that is observed with nothing evicted and cut
-    /// down to the budget at once at its end, as serving engines do; 0: the budget holds from the
-    /// first row.
-    pub prompt_end: Position,
     /// What is counted.
     pub meters: Vec<MeterPlan>,
     /// Most bytes that planning ahead may take, for bounds that know the future.
@@ -84,7 +79,6 @@ impl Default for Options {
             bad_rows: BadRows::default(),
             threads: 0,
             budgets: CacheBudgets::uniform(),
-            prompt_end: Position(0),
             meters: meter::defaults(),
             max_memory: DEFAULT_MAX_MEMORY,
         }

@@ -10,30 +10,33 @@ use super::row_watch::RowWatch;
 use super::scale::Scale;
 use super::step_batch::StepBatch;
 use crate::error::Result;
+use crate::keeping::PromptMode;
 use crate::kernels::sum;
 use crate::policy::entry::Make;
 use crate::policy::future::{Departures, Evictions, Future};
+use crate::policy::future_greedy::FutureGreedy;
 use crate::position::Position;
 use crate::trace::Source;
+use std::borrow::Cow;
 use std::cell::Cell;
 
-/// A plan to be made: the cache and the lane it is for.
+/// A plan to be made: the kept set, among those of the lane's scope, and the lane it is for.
 type Task = (usize, usize);
 
-/// The plans of a run, one for each cache and lane that knows the future.
+/// The plans of a run, one for each lane that knows the future and kept set.
 pub(super) struct Planned {
-    lanes: usize,
-    of: Vec<Option<Departures>>,
+    /// By lane, then kept set.
+    of: Vec<Vec<Option<Departures>>>,
 }
 
 impl Planned {
-    /// The plan for a lane on a cache; `None` where the lane does not know the future.
-    pub(super) fn get(&self, (cache, lane): Task) -> Option<&Departures> {
-        self.of[cache * self.lanes + lane].as_ref()
+    /// The plan for a lane on a kept set; `None` where the lane does not know the future.
+    pub(super) fn get(&self, (set, lane): Task) -> Option<&Departures> {
+        self.of[lane].get(set)?.as_ref()
     }
 
-    fn set(&mut self, (cache, lane): Task, departures: Departures) {
-        self.of[cache * self.lanes + lane] = Some(departures);
+    fn set(&mut self, (set, lane): Task, departures: Departures) {
+        self.of[lane][set] = Some(departures);
     }
 }
 
@@ -55,7 +58,9 @@ pub fn planning_bytes(
 ) -> u64 {
     let Make::Future { bytes, .. } = lane.entry.make else { return 0 };
     let positions = positions(source, cache, options);
-    bytes(positions, budget).saturating_add((size_of::<u128>() * positions) as u64)
+    // A prompt that is cut once needs no search.
+    let search = if is_once(lane) { FutureGreedy::bytes(positions) } else { bytes(positions, budget) };
+    search.saturating_add((size_of::<u128>() * positions) as u64)
 }
 
 /// Evictions that are planned ahead for a lane on a cache with this budget, by which
@@ -69,30 +74,44 @@ pub fn evictions_planned(
     options: &Options,
 ) -> u64 {
     let Make::Future { .. } = lane.entry.make else { return 0 };
-    positions(source, cache, options).saturating_sub(budget) as u64
+    let positions = positions(source, cache, options);
+    let admitted = if is_once(lane) { positions.min(lane.keeping.prompt.len) } else { positions };
+    admitted.saturating_sub(budget) as u64
+}
+
+fn is_once(lane: &LanePlan) -> bool {
+    lane.keeping.prompt.mode == PromptMode::Once
 }
 
 /// Makes the plans of all lanes that know the future, as many at a time as the memory allows.
-pub(super) fn plan_ahead(context: Context<'_>, caches: &[CachePlan]) -> Result<Planned> {
-    let Context { source, lanes, budgets, options, .. } = context;
-    let tasks = tasks(caches, lanes);
+pub(super) fn plan_ahead(context: Context<'_>) -> Result<Planned> {
+    let Context { source, lanes, sets, budgets, options, .. } = context;
+    let caches = sets.caches;
+    let sets: Vec<Cow<'_, [CachePlan]>> = lanes.iter().map(|lane| knowing_sets(lane, caches)).collect();
+    let tasks = tasks(&sets);
     let bytes =
-        |(cache, lane): &Task| planning_bytes(source, &caches[*cache], &lanes[*lane], budgets[*lane][*cache], options);
+        |(set, lane): &Task| planning_bytes(source, &sets[*lane][*set], &lanes[*lane], budgets[*lane][*set], options);
     let most = tasks.iter().map(bytes).max();
     let at_once = (options.max_memory / most.unwrap_or(0).max(1)).clamp(1, tasks.len().max(1) as u64) as usize;
-    let mut planned = Planned { lanes: lanes.len(), of: vec![None; caches.len() * lanes.len()] };
+    let mut planned = Planned { of: sets.iter().map(|sets| vec![None; sets.len()]).collect() };
     for some in tasks.chunks(at_once) {
-        let plan = |(cache, lane): &Task| plan(context, &caches[*cache], &lanes[*lane], budgets[*lane][*cache]);
+        let plan = |(set, lane): &Task| plan(context, &sets[*lane][*set], &lanes[*lane], budgets[*lane][*set]);
         let plans = in_parallel(some, plan)?;
         some.iter().zip(plans).for_each(|(task, departures)| planned.set(*task, departures));
     }
     Ok(planned)
 }
 
-fn tasks(caches: &[CachePlan], lanes: &[LanePlan]) -> Vec<Task> {
-    let knowing = |lane: &usize| matches!(lanes[*lane].entry.make, Make::Future { .. });
-    let knowing: Vec<usize> = (0..lanes.len()).filter(knowing).collect();
-    (0..caches.len()).flat_map(|cache| knowing.iter().map(move |lane| (cache, *lane))).collect()
+/// The kept sets of a lane that knows the future; none of any other.
+fn knowing_sets<'a>(lane: &LanePlan, caches: &'a [CachePlan]) -> Cow<'a, [CachePlan]> {
+    if matches!(lane.entry.make, Make::Future { .. }) { lane.sets_on(caches) } else { Cow::Borrowed(&[]) }
+}
+
+/// The kept sets of every lane, those of one cache side by side.
+fn tasks(sets: &[Cow<'_, [CachePlan]>]) -> Vec<Task> {
+    let most = sets.iter().map(|sets| sets.len()).max().unwrap_or(0);
+    let of_set = |set: usize| (0..sets.len()).filter(move |lane| set < sets[*lane].len()).map(move |lane| (set, lane));
+    (0..most).flat_map(of_set).collect()
 }
 
 /// Refuses plans that need more memory than the run may take.
@@ -104,7 +123,7 @@ pub(super) fn check_memory(
     options: &Options,
 ) -> Result<(), String> {
     let bytes = |(cache, budget): (&CachePlan, &usize)| planning_bytes(source, cache, lane, *budget, options);
-    let most = caches.iter().zip(budgets).map(bytes).max().unwrap_or(0);
+    let most = lane.sets_on(caches).iter().zip(budgets).map(bytes).max().unwrap_or(0);
     if most <= options.max_memory {
         return Ok(());
     }
@@ -131,8 +150,9 @@ fn plan(context: Context<'_>, cache: &CachePlan, lane: &LanePlan, budget: usize)
     let place = |step| source.place(cache.streams[0], step);
     scale.check(lane.entry.name, place, &format!("{}: {}", source.info().name, cache.label))?;
     // A prompt that is cut down at once is cut after its last row.
-    let cut = Position(options.prompt_end.0.saturating_sub(1));
-    let mut planner = plan(Evictions { budget, from: cut });
+    let prompt = lane.keeping.prompt;
+    let cut = Position(prompt.end().0.saturating_sub(1));
+    let mut planner = plan(Evictions { budget, from: cut, once: is_once(lane) });
     for_each_step(source, cache, options, |batch, step| {
         let position = batch.position(step);
         rows(batch, step).for_each(|row| future.pass(row, first_in_window(cache, position)));
@@ -158,7 +178,7 @@ fn first_in_window(cache: &CachePlan, step: Position) -> Position {
 
 /// The rows of a step that will be measured: none where there is no information.
 fn rows(batch: &StepBatch, step: usize) -> impl Iterator<Item = &[f32]> {
-    let heads = if batch.is_known(step) { batch.heads() } else { 0 };
+    let heads = if batch.is_known(step, batch.all()) { batch.heads() } else { 0 };
     (0..heads).map(move |head| batch.row(step, head).weights)
 }
 

@@ -1,8 +1,9 @@
 //! Decisions that were made elsewhere, to be replayed: when each position leaves each cache.
 
-use super::caches::CachePlan;
+use super::caches::{CachePlan, LAYER};
+use crate::keeping::Scope;
 use crate::policy::future::Departures;
-use crate::trace::StreamLabel;
+use crate::trace::{Head, StreamLabel};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -22,6 +23,12 @@ impl Playback {
     /// When each position of a cache goes; `None` where nothing is said of it.
     pub fn of(&self, cache: &StreamLabel) -> Option<&Departures> {
         self.of.get(cache)
+    }
+
+    /// Who shares a kept set: the caches of a layer where the decisions are about layers.
+    pub(super) fn scope(&self) -> Scope {
+        let of_layer = |label: &StreamLabel| label.head == Head::Word(LAYER.to_owned());
+        if !self.of.is_empty() && self.of.keys().all(of_layer) { Scope::Layer } else { Scope::Head }
     }
 
     /// Refuses caches of which nothing is said.

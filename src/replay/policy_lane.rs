@@ -6,6 +6,7 @@ use super::lane_site::LaneSite;
 use super::observer::StepRecord;
 use super::row_facts::RowFacts;
 use super::schedule::Schedule;
+use super::section::HeadRange;
 use super::step_batch::StepBatch;
 use super::view::View;
 use crate::error::Result;
@@ -17,6 +18,7 @@ use crate::position::Position;
 use crate::trace::SelfAttention;
 
 pub(super) struct PolicyLane {
+    heads: HeadRange,
     schedule: Schedule,
     self_attention: SelfAttention,
     window: Option<usize>,
@@ -32,16 +34,17 @@ pub(super) struct PolicyLane {
 
 impl PolicyLane {
     pub(super) fn new(site: &LaneSite<'_>, policy: Box<dyn Policy>) -> PolicyLane {
-        let LaneSite { schedule, self_attention, window, .. } = *site;
+        let LaneSite { heads, schedule, self_attention, window, .. } = *site;
         let slots = schedule.budget.unwrap_or(0).saturating_add(1);
         let mut cache = Cache::new(site.name, policy, slots).rounding_scores(site.rounding);
         (0..site.first.0).for_each(|position| cache.admit(Position(position)));
         PolicyLane {
+            heads,
             schedule,
             self_attention,
             window,
             cache,
-            view: View::new(site.needs, site.view),
+            view: View::new(site.needs, site.view, site.combine),
             meters: LaneMeters::new(site.meters, true, schedule.budget),
             has_evicted: false,
             judged: site.judged,
@@ -98,7 +101,7 @@ impl PolicyLane {
         if self.self_attention == SelfAttention::Included {
             self.cache.admit(position);
         }
-        let known = batch.is_known(step);
+        let known = batch.is_known(step, self.heads);
         if known {
             self.see(batch, step, !in_prompt);
         }
@@ -130,7 +133,7 @@ impl PolicyLane {
     #[inline]
     fn evict(&mut self, step: Position, victims: Option<&mut Vec<Position>>) -> Result<usize> {
         let Some(budget) = self.cut_after(step) else { return Ok(0) };
-        let evicted = self.cache.shrink(budget, step, victims)?;
+        let evicted = self.cache.shrink(budget, self.schedule.page, step, victims)?;
         self.has_evicted |= evicted > 0;
         Ok(evicted)
     }
@@ -139,7 +142,7 @@ impl PolicyLane {
     #[inline]
     fn cut_after(&self, step: Position) -> Option<usize> {
         match &self.played {
-            None => self.schedule.cut_after(step),
+            None => self.schedule.cut_after(step, self.cache.kept().len()),
             Some(played) => Some(self.cache.kept().iter().filter(|held| played.leaves(**held) > step).count()),
         }
     }
@@ -154,11 +157,11 @@ impl PolicyLane {
     /// what it needs.
     #[inline]
     fn see(&mut self, batch: &StepBatch, step: usize, counted: bool) {
-        let (heads, position) = (batch.heads(), batch.position(step));
+        let (heads, position) = (self.heads.len(), batch.position(step));
         let wanted = counted && self.meters.look_at_weights();
         self.view.start(self.cache.kept().len());
         for head in 0..heads {
-            let row = batch.row(step, head);
+            let row = batch.row(step, self.heads.start + head);
             let (found, weights) = self.view.take(row, self.cache.kept(), wanted);
             if counted {
                 let hits = hits(row.facts, self.cache.kept(), found, weights);
@@ -168,7 +171,7 @@ impl PolicyLane {
             self.view.add_head(heads);
         }
         if let Some(shown) = self.view.shown(heads) {
-            self.cache.observe(position, batch.row(step, 0).weights.len(), shown.weights, shown.heads);
+            self.cache.observe(position, batch.row(step, self.heads.start).weights.len(), shown);
         }
     }
 }

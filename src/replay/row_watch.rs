@@ -20,13 +20,13 @@ pub(super) struct RowWatch<'a> {
 impl<'a> RowWatch<'a> {
     pub(super) fn new(
         source: &'a dyn Source,
-        cache: &'a CachePlan,
+        section: &'a CachePlan,
         heavy_hitters: usize,
         bad_rows: BadRows,
     ) -> RowWatch<'a> {
-        let finders = cache.streams.iter().map(|_| FactFinder::new(heavy_hitters)).collect();
-        let sums = cache.streams.iter().map(|stream| RowSums::of(source, *stream)).collect();
-        RowWatch { source, streams: &cache.streams, finders, bad_rows, sums }
+        let finders = section.streams.iter().map(|_| FactFinder::new(heavy_hitters)).collect();
+        let sums = section.streams.iter().map(|stream| RowSums::of(source, *stream)).collect();
+        RowWatch { source, streams: &section.streams, finders, bad_rows, sums }
     }
 
     /// Tells the trace what its rows sum to.

@@ -4,15 +4,18 @@
 //! many cohorts of caches is spread over threads cohort by cohort, one of few lane by lane. Results
 //! never depend on how the work was spread.
 
-use super::caches::CachePlan;
-use super::cohort::{Cohort, cohorts_of};
-use super::context::{Context, Outcome};
+use super::caches::{CachePlan, sets_of};
+use super::cohort::Cohort;
+use super::context::{Context, Outcome, Sets};
 use super::lane_plan::LanePlan;
 use super::observer::Observer;
 use super::options::Options;
 use super::parallel::in_parallel;
 use super::planning::{check_memory, plan_ahead};
+use super::section::{Section, SetPlace, cohorts_of};
 use crate::error::{Error, Result};
+use crate::keeping::{PromptMode, Scope};
+use crate::meter::Tally;
 use crate::needs::Needs;
 use crate::threads::on_threads;
 use crate::trace::Source;
@@ -30,14 +33,16 @@ pub fn replay(
     observer: &dyn Observer,
 ) -> Result<Vec<Outcome>> {
     let budgets = check(source, caches, lanes, options)?;
-    let context = Context { source, lanes, budgets: &budgets, options, observer };
-    on_threads(options.threads, || replay_all(context, caches))?
+    let sets = Sets { caches, layers: sets_of(caches, Scope::Layer) };
+    let context = Context { source, lanes, sets: &sets, budgets: &budgets, options, observer };
+    on_threads(options.threads, || replay_all(context))?
 }
 
-/// The budget of each lane (outer) on each cache, where all is possible.
+/// The budget of each lane (outer) on each of its kept sets, where all is possible.
 fn check(source: &dyn Source, caches: &[CachePlan], lanes: &[LanePlan], options: &Options) -> Result<Vec<Vec<usize>>> {
     let check_lane = |lane: &LanePlan| -> Result<Vec<usize>, String> {
         check_offered(source, lane.entry.needs)?;
+        check_prompt(source, lane)?;
         let budgets = lane.budgets_on(caches, &options.budgets)?;
         let budgets: Vec<usize> = budgets.into_iter().map(|cache| cache.budget).collect();
         check_memory(source, caches, lane, &budgets, options)?;
@@ -51,6 +56,15 @@ fn check(source: &dyn Source, caches: &[CachePlan], lanes: &[LanePlan], options:
     lanes.iter().map(|lane| check_lane(lane).map_err(|problem| refused(lane, problem))).collect()
 }
 
+/// Refuses to cut a prompt once where the row to cut it after is not there.
+fn check_prompt(source: &dyn Source, LanePlan { keeping, .. }: &LanePlan) -> Result<(), String> {
+    let (first, len) = (source.info().first_position.index(), keeping.prompt.len);
+    if keeping.prompt.mode != PromptMode::Once || len > first {
+        return Ok(());
+    }
+    Err(format!("the rows begin at position {first}: there is none of the prompt of {len} that it could be cut by"))
+}
+
 /// Refuses what the trace cannot give, by name.
 fn check_offered(source: &dyn Source, needs: Needs) -> Result<(), String> {
     match needs.missing_in(source.offers()) {
@@ -59,15 +73,33 @@ fn check_offered(source: &dyn Source, needs: Needs) -> Result<(), String> {
     }
 }
 
-fn replay_all(context: Context<'_>, caches: &[CachePlan]) -> Result<Vec<Outcome>> {
-    let planned = plan_ahead(context, caches)?;
-    let cohorts = cohorts_of(caches, context.lanes);
+fn replay_all(context: Context<'_>) -> Result<Vec<Outcome>> {
+    let planned = plan_ahead(context)?;
+    let cohorts = cohorts_of(context.sets.caches, context.lanes);
     let recorded = context.observer.needs().has(Needs::STEP_RECORDS);
     let many = cohorts.len() >= 2 * rayon::current_num_threads() && !recorded;
-    let one = |cohort: &Vec<usize>| Cohort::new(context, caches, cohort, &planned, !many)?.replay();
-    let outcomes: Vec<Vec<Outcome>> =
+    let one = |sections: &Vec<Section<'_>>| Cohort::new(context, sections, &planned, !many).replay();
+    let tallies: Vec<Vec<Vec<(SetPlace, Tally)>>> =
         if many { in_parallel(&cohorts, one)? } else { cohorts.iter().map(one).collect::<Result<_>>()? };
-    let mut placed: Vec<(usize, Outcome)> = cohorts.into_iter().flatten().zip(outcomes.into_iter().flatten()).collect();
-    placed.sort_by_key(|(index, _)| *index);
-    Ok(placed.into_iter().map(|(_, outcome)| outcome).collect())
+    Ok(outcomes(context, tallies))
+}
+
+/// The tallies of all cohorts, lanes and kept sets, set by set: those of caches, then those of layers.
+fn outcomes(context: Context<'_>, cohorts: Vec<Vec<Vec<(SetPlace, Tally)>>>) -> Vec<Outcome> {
+    let start = |sets: &[CachePlan]| -> Vec<Outcome> {
+        let none = vec![Tally::default(); context.lanes.len()];
+        sets.iter().map(|cache| Outcome { cache: cache.clone(), tallies: none.clone() }).collect()
+    };
+    let (mut of_caches, mut of_layers) = (start(context.sets.caches), start(&context.sets.layers));
+    for (lane, tallies) in cohorts.into_iter().flat_map(|lanes| lanes.into_iter().enumerate()) {
+        let outcomes = match context.lanes[lane].keeping.scope {
+            Scope::Head => &mut of_caches,
+            Scope::Layer => &mut of_layers,
+        };
+        tallies.into_iter().for_each(|(place, tally)| outcomes[place.index].tallies[lane] = tally);
+    }
+    if context.lanes.iter().any(|lane| lane.keeping.scope == Scope::Layer) {
+        of_caches.extend(of_layers);
+    }
+    of_caches
 }

@@ -1,10 +1,11 @@
-//! Consecutive steps of one cache: the rows of its query heads, each its own, and the facts of each row.
+//! Consecutive steps of a section: the rows of its query heads, each its own, and the facts of each row.
 
 use super::row_facts::RowFacts;
+use super::section::HeadRange;
 use crate::position::Position;
 use crate::trace::RowBlock;
 
-/// Consecutive steps of a cache.
+/// Consecutive steps of a section.
 #[derive(Default)]
 pub(super) struct StepBatch {
     pub(super) heads: Vec<HeadRows>,
@@ -48,10 +49,15 @@ impl StepBatch {
         self.heads.len()
     }
 
-    /// Whether this step has a row for every head.
+    /// All of them.
+    pub(super) fn all(&self) -> HeadRange {
+        HeadRange { start: 0, end: self.heads() }
+    }
+
+    /// Whether this step has a row for every one of these heads.
     #[inline]
-    pub(super) fn is_known(&self, step: usize) -> bool {
-        self.heads.iter().all(|head| head.facts[step].is_some())
+    pub(super) fn is_known(&self, step: usize, heads: HeadRange) -> bool {
+        self.heads[heads.start..heads.end].iter().all(|head| head.facts[step].is_some())
     }
 
     /// The row of a head in a step that [is known](StepBatch::is_known).

@@ -3,6 +3,7 @@
 
 use super::options::ViewKind;
 use super::step_batch::KnownRow;
+use crate::keeping::Combine;
 use crate::kernels::{self, Gathered};
 use crate::needs::Needs;
 use crate::position::Position;
@@ -10,6 +11,7 @@ use crate::position::Position;
 /// Buffers for one step after another.
 pub(super) struct View {
     kind: ViewKind,
+    combine: Combine,
     /// Whether the policy is shown anything.
     shown: bool,
     /// Whether the policy is shown the rows of single query heads.
@@ -18,27 +20,44 @@ pub(super) struct View {
     gathered: Vec<f32>,
     /// Sum over query heads of the gathered weights; unused where there is one head.
     head_sum: Vec<f64>,
+    /// Their maximum, where that is shown.
+    head_max: Vec<f32>,
     /// The kept weights of each query head, back to back, where the policy is shown them.
     heads: Vec<f32>,
 }
 
-/// What the policy is shown of a step.
-pub(super) struct Shown<'a> {
-    /// The mean over query heads of the kept weights.
+/// What a policy is shown of a step.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Shown<'a> {
+    /// The kept weights of the query heads, combined.
     pub weights: &'a [f32],
-    /// The kept weights of each query head, where they are needed.
+    /// The kept weights of each query head, back to back, where they are needed.
     pub heads: Option<&'a [f32]>,
+    /// What a row sums to at most, in rows.
+    pub scale: f64,
+    /// Whether the rows of the heads count one by one.
+    pub each: bool,
+}
+
+impl<'a> Shown<'a> {
+    /// A row of a single head.
+    pub fn row(weights: &'a [f32]) -> Shown<'a> {
+        Shown { weights, heads: Some(weights), scale: 1.0, each: false }
+    }
 }
 
 impl View {
     /// The view of a policy with these needs.
-    pub(super) fn new(needs: Needs, kind: ViewKind) -> View {
+    pub(super) fn new(needs: Needs, kind: ViewKind, combine: Combine) -> View {
         View {
             kind,
+            combine,
             shown: needs.has_any(Needs::KEPT_WEIGHTS.and(Needs::HEAD_ROWS)),
-            shown_heads: needs.has(Needs::HEAD_ROWS),
+            shown_heads: needs.has(Needs::HEAD_ROWS) || combine == Combine::Each,
             gathered: Vec::new(),
             head_sum: Vec::new(),
+            head_max: Vec::new(),
             heads: Vec::new(),
         }
     }
@@ -48,6 +67,7 @@ impl View {
     pub(super) fn start(&mut self, kept: usize) {
         self.gathered.resize(kept, 0.0);
         self.head_sum.clear();
+        self.head_max.clear();
         self.heads.clear();
     }
 
@@ -72,8 +92,7 @@ impl View {
     #[inline]
     pub(super) fn add_head(&mut self, of: usize) {
         if self.shown && of > 1 {
-            self.head_sum.resize(self.gathered.len(), 0.0);
-            kernels::accumulate(&mut self.head_sum, &self.gathered);
+            self.combine_head();
         }
         if self.shown_heads {
             let start = self.heads.len();
@@ -85,6 +104,29 @@ impl View {
         }
     }
 
+    #[inline]
+    fn combine_head(&mut self) {
+        if self.combine == Combine::Max {
+            self.head_max.resize(self.gathered.len(), 0.0);
+            self.head_max.iter_mut().zip(&self.gathered).for_each(|(most, weight)| *most = most.max(*weight));
+        } else {
+            self.head_sum.resize(self.gathered.len(), 0.0);
+            kernels::accumulate(&mut self.head_sum, &self.gathered);
+        }
+    }
+
+    /// Puts the rows of several heads, combined, in the place of the last one.
+    #[inline]
+    fn show_combined(&mut self, heads: usize) {
+        let divisor = match self.combine {
+            Combine::Max => return self.gathered.copy_from_slice(&self.head_max),
+            Combine::Sum => 1.0,
+            Combine::Mean | Combine::Each => heads as f64,
+        };
+        let combined = self.head_sum.iter().map(|sum| (sum / divisor) as f32);
+        self.gathered.iter_mut().zip(combined).for_each(|(weight, combined)| *weight = combined);
+    }
+
     /// What the policy is shown of the step; `None` where it looks at nothing, or there is nothing to
     /// divide by.
     #[inline]
@@ -93,13 +135,18 @@ impl View {
             return None;
         }
         if heads > 1 {
-            let mean = self.head_sum.iter().map(|sum| (sum / heads as f64) as f32);
-            self.gathered.iter_mut().zip(mean).for_each(|(weight, mean)| *weight = mean);
+            self.show_combined(heads);
         }
         if self.kind == ViewKind::Renormalized && !renormalize(&mut self.gathered) {
             return None;
         }
-        Some(Shown { weights: &self.gathered, heads: self.shown_heads.then_some(&self.heads[..]) })
+        let summed = self.combine == Combine::Sum && self.kind == ViewKind::Raw;
+        Some(Shown {
+            weights: &self.gathered,
+            heads: self.shown_heads.then_some(&self.heads[..]),
+            scale: if summed { heads as f64 } else { 1.0 },
+            each: self.combine == Combine::Each,
+        })
     }
 }
 

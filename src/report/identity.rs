@@ -34,10 +34,6 @@ pub struct Identity {
     pub available: Vec<StreamLabel>,
     /// How query heads share caches; `off` where each stream has its own.
     pub kv_heads: String,
-    /// How the prompt was treated.
-    pub prompt: &'static str,
-    /// Positions of a prompt that was cut down at once.
-    pub prompt_len: Option<usize>,
     /// What policies saw.
     pub view: &'static str,
     /// Whether positions that have left their layer's sliding window leave the cache.
@@ -65,8 +61,6 @@ impl Identity {
             rows_total: rows,
             available: info.streams.iter().map(|stream| stream.label.clone()).collect(),
             kv_heads: "off".to_owned(),
-            prompt: "stream",
-            prompt_len: None,
             view: "raw",
             expiry: true,
             heavy_hitters: crate::replay::DEFAULT_HEAVY_HITTERS,
@@ -79,8 +73,6 @@ impl Identity {
         Some(match column {
             "trace" => Cell::text(&self.trace),
             "layer_shape" => Cell::text(&self.layer_shape),
-            "prompt" => Cell::text(self.prompt),
-            "prompt_len" => Cell::count(self.prompt_len),
             "view" => Cell::text(self.view),
             "heavy_hitters" => Cell::count(Some(self.heavy_hitters)),
             "kv_heads" => label(&self.kv_heads),

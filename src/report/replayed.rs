@@ -94,16 +94,27 @@ impl<'a> Replayed<'a> {
         let sources: Vec<Source> = columns.iter().map(|column| Source::of(column, self.identity)).collect();
         let mut results = Results::new(columns);
         for (outcomes, whole) in groups {
-            let labels: Vec<&StreamLabel> = outcomes.iter().map(|outcome| &outcome.cache.label).collect();
+            let labels: Vec<&StreamLabel> = named(outcomes);
             let part = part(&labels, whole);
             for lane in 0..self.lanes.len() {
                 let group = Group::new(self, outcomes, &part, lane);
+                if group.outcomes.is_empty() && !outcomes.is_empty() {
+                    continue;
+                }
                 results.push(sources.iter().map(|source| group.cell(source)).collect());
             }
         }
         results.derive();
         results
     }
+}
+
+/// The labels of caches; of layers' sets where these stand alone.
+fn named<'a>(outcomes: &[&'a Outcome]) -> Vec<&'a StreamLabel> {
+    let is_layer = |outcome: &Outcome| outcome.cache.layer_set.is_some();
+    let all_layers = outcomes.iter().all(|outcome| is_layer(outcome));
+    let of_caches = outcomes.iter().filter(|outcome| all_layers || !is_layer(outcome));
+    of_caches.map(|outcome| &outcome.cache.label).collect()
 }
 
 /// The group that a cache belongs to.
@@ -123,6 +134,8 @@ enum Source {
     Caches,
     Policy,
     Budget,
+    /// How the lane's caches are kept.
+    Keeping(fn(&LanePlan) -> Cell),
     WorstMass,
     WorstStream,
     Parameter(&'static Parameter),
@@ -138,6 +151,13 @@ impl Source {
             "caches" => Source::Caches,
             "policy" => Source::Policy,
             "budget" => Source::Budget,
+            "scope" => Source::Keeping(scope),
+            "combine" => Source::Keeping(combine),
+            "evict_every" => Source::Keeping(evict_every),
+            "page" => Source::Keeping(page),
+            "prompt" => Source::Keeping(|plan| Cell::text(plan.keeping.prompt.mode.word())),
+            "prompt_len" => Source::Keeping(|plan| Cell::count(Some(plan.keeping.prompt.len).filter(|len| *len > 0))),
+            "prompt_chunk" => Source::Keeping(|plan| Cell::count(plan.keeping.prompt.chunk)),
             "worst_retained_mass" => Source::WorstMass,
             "worst_stream" => Source::WorstStream,
             name => match (PARAMETERS.iter().find(|parameter| parameter.column == name), sum(name)) {
@@ -156,7 +176,8 @@ fn sum(name: &str) -> Option<Source> {
 
 /// One lane on some caches.
 struct Group<'a> {
-    outcomes: &'a [&'a Outcome],
+    /// Those on which it keeps a set.
+    outcomes: Vec<&'a Outcome>,
     /// How the caches are called: layer and head.
     part: &'a [Cell; 2],
     plan: &'a LanePlan,
@@ -167,8 +188,11 @@ struct Group<'a> {
 
 impl<'a> Group<'a> {
     fn new(replayed: Replayed<'a>, outcomes: &'a [&'a Outcome], part: &'a [Cell; 2], lane: usize) -> Group<'a> {
-        let worst = if outcomes.len() > 1 { worst(outcomes, lane) } else { None };
-        Group { outcomes, part, plan: &replayed.lanes[lane], tally: merged(outcomes, lane), worst }
+        let kept = outcomes.iter().copied().filter(|outcome| !outcome.tallies[lane].is_empty());
+        let outcomes: Vec<&Outcome> = kept.collect();
+        let worst = if outcomes.len() > 1 { worst(&outcomes, lane) } else { None };
+        let tally = merged(&outcomes, lane);
+        Group { outcomes, part, plan: &replayed.lanes[lane], tally, worst }
     }
 
     fn cell(&self, source: &Source) -> Cell {
@@ -176,15 +200,37 @@ impl<'a> Group<'a> {
             Source::Shared(cell) => cell.clone(),
             Source::Layer => self.part[0].clone(),
             Source::Head => self.part[1].clone(),
-            Source::Caches => Cell::count(Some(self.outcomes.len())),
+            Source::Caches => Cell::count(Some(self.outcomes.iter().map(|outcome| outcome.cache.stands_for()).sum())),
             Source::Policy => Cell::text(self.plan.entry.name),
             Source::Budget => Cell::count(self.plan.budget),
+            Source::Keeping(cell) => cell(self.plan),
             Source::WorstMass => self.worst.map(|(mass, _)| mass).into(),
             Source::WorstStream => self.worst.map_or(Cell::Blank, |(_, label)| Cell::text(&pair(label))),
             Source::Parameter(parameter) => self.plan.values.get(parameter).map_or(Cell::Blank, of_value),
             Source::Sum(name) => self.tally.number(name).map_or(Cell::Blank, of_number),
         }
     }
+}
+
+/// Blank where nobody shares anything.
+fn scope(plan: &LanePlan) -> Cell {
+    let matters = plan.entry.scopes() || plan.entry.own.scope.is_some();
+    if matters { Cell::text(plan.keeping.scope.word()) } else { Cell::Blank }
+}
+
+/// Blank where the policy sees no row.
+fn combine(plan: &LanePlan) -> Cell {
+    let matters = plan.entry.combines() || plan.entry.own.combine.is_some();
+    if matters { Cell::text(plan.keeping.combine.word()) } else { Cell::Blank }
+}
+
+/// Blank where the policy has its own cuts, or none.
+fn evict_every(plan: &LanePlan) -> Cell {
+    if plan.entry.cut_late() { Cell::count(Some(plan.keeping.evict_every)) } else { Cell::Blank }
+}
+
+fn page(plan: &LanePlan) -> Cell {
+    if plan.entry.pages() { Cell::count(Some(plan.keeping.page)) } else { Cell::Blank }
 }
 
 fn of_value(value: Value) -> Cell {

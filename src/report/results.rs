@@ -221,9 +221,11 @@ impl Results {
         self.lines.iter_mut().zip(shares).for_each(|(line, share)| line[at] = share.into());
     }
 
-    /// The caches that a line is about, how they were measured, and the budget.
+    /// The caches that a line is about, how they were measured, the budget, and how far it is outgrown.
     fn place_of(&self, line: &Line) -> String {
-        let is_place = |column: &Column| column.role == schema::Role::Replayed || column.name == "budget";
+        let is_place = |column: &Column| {
+            column.role == schema::Role::Replayed || ["budget", "evict_every"].contains(&&*column.name)
+        };
         let cells = self.columns.iter().zip(line).filter(|(column, _)| is_place(column));
         cells.map(|(_, cell)| cell.exact() + "\n").collect()
     }

@@ -8,9 +8,9 @@ use crate::reference::cache::Cache;
 use crate::reference::meters::{Seen, StepSeen};
 use crate::slow::{self, Situation, Step};
 use kvsim::error::Result;
+use kvsim::keeping::{Combine, Keeping, PromptMode, PromptPlan, Scope};
 use kvsim::needs::Needs;
 use kvsim::policy::table::Make;
-use kvsim::position::Position;
 use kvsim::replay::{
     CachePlan, LanePlan, NoObserver, Observer, Options, Outcome, StepRecord, Tally, ViewKind, caches_of, replay,
     shared_caches_of,
@@ -36,7 +36,6 @@ pub fn options_of(situation: &Situation) -> Options {
     Options {
         heavy_hitters: situation.k,
         view: if situation.renormalized { ViewKind::Renormalized } else { ViewKind::Raw },
-        prompt_end: Position(situation.prompt as u32),
         threads: 1,
         meters: as_meters::all_meters(),
         ..Options::default()
@@ -52,10 +51,33 @@ pub fn cache_of(trace: &MemoryTrace) -> Vec<CachePlan> {
     .expect("heads that can share a cache")
 }
 
+/// The lanes kept as in a situation.
+pub fn kept(situation: &Situation, lanes: &[LanePlan]) -> Vec<LanePlan> {
+    let keeping = keeping_of(situation);
+    lanes.iter().map(|lane| lane.clone().kept(Keeping { scope: lane.keeping.scope, ..keeping })).collect()
+}
+
+/// How the engine is told to keep a cache.
+pub fn keeping_of(Situation { prompt, keep, .. }: &Situation) -> Keeping {
+    let mode = match prompt {
+        0 => PromptMode::Stream,
+        _ if keep.once => PromptMode::Once,
+        _ => PromptMode::Block,
+    };
+    let combine = match keep.combine {
+        slow::Combine::Mean => Combine::Mean,
+        slow::Combine::Max => Combine::Max,
+        slow::Combine::Sum => Combine::Sum,
+        slow::Combine::Each => Combine::Each,
+    };
+    let prompt = PromptPlan { mode, len: *prompt, chunk: keep.chunk };
+    Keeping { combine, scope: Scope::Head, evict_every: keep.every, page: keep.page, prompt }
+}
+
 /// What each lane did and counted.
 pub fn replayed(situation: &Situation, lanes: &[LanePlan]) -> Vec<(Tally, Vec<StepRecord>)> {
     let trace = trace_of(situation);
-    replayed_on(&trace, &cache_of(&trace), lanes, &options_of(situation)).remove(0)
+    replayed_on(&trace, &cache_of(&trace), &kept(situation, lanes), &options_of(situation)).remove(0)
 }
 
 /// What each lane (inner) did and counted on each cache (outer).
@@ -95,7 +117,8 @@ impl Observer for Log {
 /// The tallies of lanes.
 pub fn tallies(situation: &Situation, lanes: &[LanePlan]) -> Vec<Tally> {
     let trace = trace_of(situation);
-    let replayed = replay(&trace, &cache_of(&trace), lanes, &options_of(situation), &NoObserver);
+    let lanes = kept(situation, lanes);
+    let replayed = replay(&trace, &cache_of(&trace), &lanes, &options_of(situation), &NoObserver);
     replayed.expect("a sound replay").remove(0).tallies
 }
 

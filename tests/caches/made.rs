@@ -2,7 +2,7 @@
 
 use crate::common::files::Folder;
 use crate::reference::SelfKind;
-use crate::slow::Situation;
+use crate::slow::{Combine, Keep, PLAIN, Situation};
 use kvsim::policy::parameter::{Kind, Parameter, Value};
 use kvsim::policy::share::Share;
 use kvsim::policy::table::POLICIES;
@@ -63,7 +63,17 @@ impl Dice {
         let window = (!self.once_in(3)).then(|| 1 + self.below(12));
         let heads = (0..=self.below(most_heads)).map(|_| self.rows(kind, first, count, window)).collect();
         let prompt = if self.once_in(2) { 0 } else { self.below(first + count + 1) };
-        Situation { kind, first, heads, prompt, window, renormalized: self.once_in(4), k: 1 + self.below(4) }
+        let (renormalized, k) = (self.once_in(4), 1 + self.below(4));
+        Situation { kind, first, heads, prompt, window, renormalized, k, keep: PLAIN }
+    }
+
+    /// A way to keep a cache in which everything may come together.
+    pub fn keep(&mut self) -> Keep {
+        let combine = [Combine::Mean, Combine::Max, Combine::Sum, Combine::Each][self.below(4)];
+        let every = if self.once_in(2) { 1 } else { 1 + self.below(7) };
+        let page = if self.once_in(2) { 1 } else { 2 + self.below(3) };
+        let chunk = if self.once_in(2) { None } else { Some(1 + self.below(6)) };
+        Keep { combine, every, page, once: self.once_in(3), chunk }
     }
 
     /// A lane of every entry of the table, with small random parameters; impossible ones are left
@@ -85,8 +95,8 @@ impl Dice {
             Kind::Count { least, odd: false } => Value::Count(least + self.below(4)),
             Kind::Real { least, most } => Value::Real(least + (most - least).min(3.0) * self.below(5) as f64 / 4.0),
             Kind::Word(words) => Value::Word(words[self.below(words.len())]),
-            Kind::CountOrShare if self.once_in(2) => Value::Count(1 + self.below(4)),
-            Kind::CountOrShare => Value::Share(Share::percent(1 + self.below(100) as u64)),
+            Kind::CountOrShare { .. } if self.once_in(2) => Value::Count(1 + self.below(4)),
+            Kind::CountOrShare { .. } => Value::Share(Share::percent(1 + self.below(100) as u64)),
         }
     }
 }

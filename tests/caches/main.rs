@@ -15,7 +15,9 @@ mod as_reference;
 #[path = "../suite/common/mod.rs"]
 mod common;
 mod convert;
+mod engines;
 mod grouping;
+mod keeping;
 mod kv_heads;
 mod late_start;
 mod layer_budgets;

@@ -1,9 +1,35 @@
 //! A slow, obvious replay of one cache: query heads that share it, a prompt cut down at once, a
-//! sliding window, rows that begin late. Policies are those of the reference.
+//! sliding window, rows that begin late, cuts as engines make them. Policies are those of the reference.
 
 use crate::reference::cache::Cache;
 use crate::reference::{Measured, SelfKind};
 use kvsim::trace::memory::Rows;
+
+/// How the heads of a cache are shown to a policy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Combine {
+    Mean,
+    Max,
+    Sum,
+    Each,
+}
+
+/// When the cache is cut, and in what units.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Keep {
+    pub combine: Combine,
+    /// Positions by which the budget is outgrown before it is cut back to.
+    pub every: usize,
+    /// Positions of a block; 1: none.
+    pub page: usize,
+    /// Whether nothing is evicted after the prompt.
+    pub once: bool,
+    /// Rows after which the prompt is cut while it is read.
+    pub chunk: Option<usize>,
+}
+
+/// At every step, one position at a time, by the mean.
+pub const PLAIN: Keep = Keep { combine: Combine::Mean, every: 1, page: 1, once: false, chunk: None };
 
 /// What is replayed, and how.
 #[derive(Clone, Debug)]
@@ -20,13 +46,14 @@ pub struct Situation {
     pub renormalized: bool,
     /// k of the heavy-hitter recall.
     pub k: usize,
+    pub keep: Keep,
 }
 
 impl Situation {
     /// One head from its first token on, without prompt or window.
     pub fn plain(kind: SelfKind, rows: Rows) -> Situation {
         let first = kind.step_at(0);
-        Situation { kind, first, heads: vec![rows], prompt: 0, window: None, renormalized: false, k: 3 }
+        Situation { kind, first, heads: vec![rows], prompt: 0, window: None, renormalized: false, k: 3, keep: PLAIN }
     }
 }
 
@@ -71,36 +98,58 @@ impl Lane {
         let evicted_before = self.steps.iter().any(|step| !step.victims.is_empty());
         let measure = |row: &Vec<f32>| Measured::of(row, &self.cache.kept, k, evicted_before);
         let measured = heads.iter().flatten().map(measure).filter(|_| step >= prompt).collect();
-        if let Some(view) = heads.and_then(|heads| self.view(&heads)) {
-            self.cache.observe(step, kind.row_length(step), view);
+        if let Some(heads) = heads {
+            self.show(step, &heads);
         }
         if kind == SelfKind::Excluded {
             self.cache.admit(step as u32);
         }
         let expired = self.expire(step);
-        let victims = if step + 1 >= prompt { self.cache.evict(self.budget) } else { Vec::new() };
+        let victims = if self.is_due(step) { self.cut() } else { Vec::new() };
         let kept = self.cache.kept.clone();
         self.steps.push(Step { step, in_prompt: step < prompt, measured, expired, victims, kept });
     }
 
-    /// The mean over the heads at every kept position, in doubles, in the order of heads.
-    fn view(&self, heads: &[Vec<f32>]) -> Option<Vec<f32>> {
-        let mean = |position: &u32| {
-            let mut sum = 0.0;
-            for row in heads {
-                sum += f64::from(row[*position as usize]);
-            }
-            (sum / heads.len() as f64) as f32
+    /// Whether the cache is cut after a step.
+    fn is_due(&self, step: usize) -> bool {
+        let Situation { prompt, keep, .. } = self.situation;
+        let (kept, read) = (self.cache.kept.len(), step + 1);
+        if kept <= self.budget {
+            return false;
+        }
+        if read < prompt {
+            return keep.chunk.is_some_and(|chunk| read % chunk == 0);
+        }
+        if prompt > 0 && read == prompt {
+            return true;
+        }
+        !(keep.once && prompt > 0) && kept >= self.budget + keep.every
+    }
+
+    fn cut(&mut self) -> Vec<u32> {
+        match self.situation.keep.page {
+            1 => self.cache.evict(self.budget),
+            page => self.cache.evict_blocks(self.budget, page),
+        }
+    }
+
+    /// Shows the policy what it is to see of a step's rows.
+    fn show(&mut self, step: usize, heads: &[Vec<f32>]) {
+        let Situation { kind, keep, renormalized, .. } = self.situation;
+        let kept =
+            |row: &Vec<f32>| -> Vec<f32> { self.cache.kept.iter().map(|position| row[*position as usize]).collect() };
+        let rows: Vec<Vec<f32>> = heads.iter().map(kept).collect();
+        let combined = combined(&rows, keep.combine);
+        let (view, rows) = if renormalized {
+            let nothing = |row: &Vec<f32>| renormalized_row(row).unwrap_or_else(|| vec![0.0; row.len()]);
+            (renormalized_row(&combined), rows.iter().map(nothing).collect())
+        } else {
+            (Some(combined), rows)
         };
-        let view: Vec<f32> = self.cache.kept.iter().map(mean).collect();
-        if !self.situation.renormalized {
-            return Some(view);
-        }
-        let mut total = 0.0;
-        for weight in &view {
-            total += f64::from(*weight);
-        }
-        (total > 0.0).then(|| view.iter().map(|weight| (f64::from(*weight) / total) as f32).collect())
+        let Some(view) = view else { return };
+        let rows = if keep.combine == Combine::Each { rows } else { vec![view.clone()] };
+        let scale = if keep.combine == Combine::Sum && !renormalized { heads.len() as f64 } else { 1.0 };
+        self.cache.observe_rows(step, kind.row_length(step), view, rows, scale);
     }
 
     /// What the row of step `t + 1` cannot attend to goes after step `t`.
@@ -114,6 +163,32 @@ impl Lane {
         }
         gone
     }
+}
+
+/// The heads at every kept position, in doubles, in the order of heads.
+fn combined(rows: &[Vec<f32>], combine: Combine) -> Vec<f32> {
+    let at_slot = |slot: usize| {
+        let (mut sum, mut most) = (0.0, 0.0_f32);
+        for row in rows {
+            sum += f64::from(row[slot]);
+            most = most.max(row[slot]);
+        }
+        match combine {
+            Combine::Mean | Combine::Each => (sum / rows.len() as f64) as f32,
+            Combine::Sum => sum as f32,
+            Combine::Max => most,
+        }
+    };
+    (0..rows[0].len()).map(at_slot).collect()
+}
+
+/// The weights divided by their sum; none where that is 0.
+fn renormalized_row(view: &Vec<f32>) -> Option<Vec<f32>> {
+    let mut total = 0.0;
+    for weight in view {
+        total += f64::from(*weight);
+    }
+    (total > 0.0).then(|| view.iter().map(|weight| (f64::from(*weight) / total) as f32).collect())
 }
 
 /// Replays all steps.

@@ -28,7 +28,8 @@ fn file(folder: &Folder, change: impl Fn(usize, &mut Rows)) -> String {
 #[track_caller]
 fn same_on_all(path: &str, more: &[&str]) -> Ran {
     let run = |threads: &str| {
-        let args = ["replay", path, "--policy", POLICIES, "--budget", "8,15", "--recent-window", "3", "--sinks", "2"];
+        let args =
+            ["replay", path, "--policy", POLICIES, "--budget", "8,15", "--recent-window", "3", "--sinks", "2", "-q"];
         kvsim(&[&args[..], &["--threads", threads], more].concat())
     };
     let one = run("1");
@@ -47,7 +48,7 @@ fn any_number_of_threads_gives_the_same_bytes() {
         &["--per-stream"],
         &["--by", "layer", "--prompt", "block"],
         &["--kv-heads", "1", "--per-stream"],
-        &["--layers", "1", "--layer-budget", "funnel:2", "-q"],
+        &["--layers", "1", "--layer-budget", "funnel:2"],
         &["--max-memory", "1M"],
     ];
     for more in shapes {
@@ -62,7 +63,8 @@ fn a_report_of_steps_changes_no_figure_and_is_the_same_on_any_number_of_threads(
     let plain = same_on_all(&path, &["--per-stream"]).report();
     let steps = |threads: &str| {
         let out = folder.at("steps.csv");
-        let args = ["replay", &path, "--policy", POLICIES, "--budget", "8,15", "--recent-window", "3", "--sinks", "2"];
+        let args =
+            ["replay", &path, "--policy", POLICIES, "--budget", "8,15", "--recent-window", "3", "--sinks", "2", "-q"];
         let more = ["--per-stream", "--threads", threads, "--per-step", &out];
         assert_eq!(kvsim(&[&args[..], &more].concat()).report(), plain, "{threads} threads");
         folder.read("steps.csv")
@@ -86,7 +88,7 @@ fn of_several_bad_streams_the_first_is_named_however_many_threads_there_are() {
     // Streams are replayed in parallel, or planned ahead in parallel.
     for policy in ["tova", "optimal"] {
         for threads in ["1", "2", "3", "4", "7", "16"].repeat(5) {
-            let ran = kvsim(&["replay", &path, "--policy", policy, "--budget", "40", "--threads", threads]);
+            let ran = kvsim(&["replay", &path, "--policy", policy, "--budget", "40", "--threads", threads, "-q"]);
             ran.refuses(1, &["layer 1 head 2: row 49", "weight -1 is negative"]);
         }
     }

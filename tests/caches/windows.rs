@@ -9,6 +9,7 @@ use crate::made::{Dice, known_rows, native, trace};
 use crate::reference::SelfKind;
 use crate::reference::cross_layer::caches_of_layers;
 use crate::slow::{Lane, Situation, best_by_brute_force};
+use kvsim::keeping::{Keeping, PromptPlan};
 use kvsim::policy::table::Make;
 use kvsim::replay::{Options, caches_of};
 use kvsim::trace::Source;
@@ -189,10 +190,9 @@ fn a_coupled_policy_lets_each_layer_expire_by_its_own_window() {
             source.with_metadata(&format!("sliding_window.{layer}"), &windows[layer].unwrap_or(0).to_string())
         });
         let prompt = dice.below(12);
-        let options =
-            Options { heavy_hitters: 3, prompt_end: kvsim::position::Position(prompt as u32), ..Options::default() };
-        let found =
-            replayed_on(&source, &caches_of(source.info()).expect("sound"), std::slice::from_ref(&plan), &options);
+        let options = Options { heavy_hitters: 3, ..Options::default() };
+        let kept = plan.clone().kept(Keeping { prompt: PromptPlan::block(prompt), ..plan.keeping });
+        let found = replayed_on(&source, &caches_of(source.info()).expect("sound"), &[kept], &options);
         let situation =
             |layer: usize| Situation { window: windows[layer], prompt, ..Situation::plain(kind, rows[layer].clone()) };
         let shared = caches_of_layers(&setting_of(&plan), 3);

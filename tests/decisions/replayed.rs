@@ -3,7 +3,7 @@
 use crate::common::lanes::lane;
 use crate::rows;
 use kvsim::decisions::{Decisions, Header, LaneHeader, Recorder};
-use kvsim::position::Position;
+use kvsim::keeping::{Keeping, PromptPlan};
 use kvsim::replay::{CachePlan, LanePlan, NoObserver, Options, Outcome, replay};
 use kvsim::trace::SelfAttention::Included;
 use kvsim::trace::Source;
@@ -43,9 +43,11 @@ fn every_figure_of_a_policy_is_that_of_its_decisions() {
         lane(policy, 9, if ["h2o", "snapkv", "random"].contains(&policy) { &[("recent-window", 3)] } else { &[] })
     });
     for prompt_end in [0, 30] {
-        let options = Options { prompt_end: Position(prompt_end), ..Options::default() };
+        let keeping = Keeping { prompt: PromptPlan::block(prompt_end), ..Keeping::default() };
+        let (lanes, options) = (lanes.clone().map(|lane| lane.kept(keeping)), Options::default());
         let file = recorded(&trace, &caches, &lanes, &options);
-        let played: Vec<LanePlan> = (0..lanes.len()).map(|lane| LanePlan::played(file.playback(lane))).collect();
+        let played = |lane: usize| LanePlan { keeping, ..LanePlan::played(file.playback(lane)) };
+        let played: Vec<LanePlan> = (0..lanes.len()).map(played).collect();
         let own = replay(&trace, &caches, &lanes, &options, &NoObserver).expect("a sound replay");
         let again = replay(&trace, &caches, &played, &options, &NoObserver).expect("a sound replay");
         for (at, policy) in POLICIES.iter().enumerate() {

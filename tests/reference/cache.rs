@@ -10,14 +10,26 @@ pub struct Seen {
     pub row_length: usize,
     /// Kept positions, ascending.
     pub positions: Vec<u32>,
-    /// The weight of each of them.
+    /// The weight of each of them, of the rows combined.
     pub weights: Vec<f32>,
+    /// The rows that count, for policies that add: the combined one, or every head's own.
+    pub rows: Vec<Vec<f32>>,
+    /// How many rows were summed into one.
+    pub scale: f64,
 }
 
 impl Seen {
-    /// One over the number of kept positions.
+    /// One over the number of kept positions, for as many rows as were summed.
     pub fn share(&self) -> f64 {
-        1.0 / self.positions.len() as f64
+        self.scale / self.positions.len() as f64
+    }
+
+    /// Each position with its weight in f64, row by row.
+    pub fn pairs_of_rows(&self) -> Vec<(u32, f64)> {
+        let pairs = |row: &Vec<f32>| -> Vec<(u32, f64)> {
+            self.positions.iter().zip(row).map(|(&position, &weight)| (position, f64::from(weight))).collect()
+        };
+        self.rows.iter().flat_map(pairs).collect()
     }
 
     /// Each position with its weight in f64.
@@ -36,6 +48,11 @@ pub trait Policy {
 
     /// The positions to give up, in any order; called with more than `budget` positions kept.
     fn choose(&mut self, kept: &[u32], budget: usize) -> Vec<u32>;
+
+    /// The value of every kept position by which blocks are ranked; none for one out of reach.
+    fn rank(&self, _kept: &[u32]) -> Vec<Option<f64>> {
+        panic!("this policy does not rank what it keeps")
+    }
 
     /// A position has left the kept set.
     fn forget(&mut self, _position: u32) {}
@@ -83,8 +100,15 @@ impl Cache {
 
     /// Shows the policy one weight for each kept position.
     pub fn observe(&mut self, step: usize, row_length: usize, weights: Vec<f32>) {
+        let rows = vec![weights.clone()];
+        self.observe_rows(step, row_length, weights, rows, 1.0);
+    }
+
+    /// Shows the policy the rows of several heads, combined, and those that count one by one.
+    pub fn observe_rows(&mut self, step: usize, row_length: usize, weights: Vec<f32>, rows: Vec<Vec<f32>>, scale: f64) {
         assert_eq!(weights.len(), self.kept.len(), "one weight for each kept position");
-        self.policy.observe(&Seen { step: step as u32, row_length, positions: self.kept.clone(), weights });
+        let (step, positions) = (step as u32, self.kept.clone());
+        self.policy.observe(&Seen { step, row_length, positions, weights, rows, scale });
     }
 
     /// Adds the newest position.
@@ -102,6 +126,38 @@ impl Cache {
             return Vec::new();
         }
         let mut victims = self.policy.choose(&self.kept, budget);
+        victims.sort();
+        self.remove(&victims, budget);
+        victims
+    }
+
+    /// Removes whole blocks of `page` positions, those of least worth first, the lower of equal ones, until no
+    /// more than `budget` is kept.
+    pub fn evict_blocks(&mut self, budget: usize, page: usize) -> Vec<u32> {
+        let ranks = self.policy.rank(&self.kept);
+        let newest = *self.kept.last().expect("more than the budget is kept") as usize;
+        let mut blocks = Vec::new();
+        for block in 0..=newest / page {
+            let slots: Vec<usize> =
+                (0..self.kept.len()).filter(|&slot| self.kept[slot] as usize / page == block).collect();
+            let filling = block == newest / page && (newest + 1) % page != 0;
+            if slots.is_empty() || filling || slots.iter().any(|&slot| ranks[slot].is_none()) {
+                continue;
+            }
+            let mut sum = 0.0;
+            for &slot in &slots {
+                sum += ranks[slot].expect("in reach");
+            }
+            let worth = if slots.len() == page { sum } else { sum / slots.len() as f64 * page as f64 };
+            blocks.push((worth, slots));
+        }
+        blocks.sort_by(|left, right| left.partial_cmp(right).expect("no worth is NaN"));
+        let mut victims: Vec<u32> = Vec::new();
+        for (_, slots) in blocks {
+            if self.kept.len() - victims.len() > budget {
+                victims.extend(slots.iter().map(|&slot| self.kept[slot]));
+            }
+        }
         victims.sort();
         self.remove(&victims, budget);
         victims

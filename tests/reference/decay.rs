@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::Setting;
 use super::cache::{Policy, Seen};
-use super::policies::{lowest, outside_window};
+use super::policies::{lowest, outside_window, rank_outside_window};
 
 /// `score = gamma * score + signal(weight)`, 0 when admitted; the lowest score goes.
 pub struct Decay {
@@ -51,6 +51,10 @@ impl Policy for Decay {
 
     fn choose(&mut self, kept: &[u32], budget: usize) -> Vec<u32> {
         lowest(&outside_window(kept, self.recent_window), kept.len() - budget, |position| self.score[&position])
+    }
+
+    fn rank(&self, kept: &[u32]) -> Vec<Option<f64>> {
+        rank_outside_window(kept, self.recent_window, |position| self.score[&position])
     }
 
     fn forget(&mut self, position: u32) {

@@ -5,7 +5,7 @@
 //! can be read off the page.
 //!
 //! - [`cache`]: a kept set with a policy, and the calls that change it
-//! - [`policies`], [`snapkv`], [`decay`], [`paper`]: what each policy remembers and whom it evicts
+//! - [`policies`], [`snapkv`], [`decay`], [`paper`], [`engines`]: what each policy remembers and whom it evicts
 //! - [`meters`]: what each meter counts
 //! - [`replay`]: one stream through one setting, with everything measured
 //! - [`cross_layer`]: several streams that share one importance vector
@@ -19,6 +19,7 @@
 pub mod cache;
 pub mod cross_layer;
 pub mod decay;
+pub mod engines;
 pub mod future;
 pub mod meters;
 pub mod outcome;
@@ -105,12 +106,18 @@ impl Setting {
         self
     }
 
-    /// A parameter that is a whole number.
+    /// A parameter that is a whole number, or a share of the budget such as `33.3%`, rounded down.
     pub fn count(&self, name: &str, default: usize) -> usize {
         match self.params.get(name) {
             None => default,
+            Some(Value::String(share)) => share_of(share, self.budget),
             Some(value) => value.as_u64().unwrap_or_else(|| panic!("{name} is {value}, not a count")) as usize,
         }
+    }
+
+    /// Whether a parameter is a share of the budget.
+    pub fn is_share(&self, name: &str) -> bool {
+        self.params.get(name).is_some_and(Value::is_string)
     }
 
     /// A parameter that is any number.
@@ -128,4 +135,12 @@ impl Setting {
             Some(value) => value.as_str().unwrap_or_else(|| panic!("{name} is {value}, not a word")).to_string(),
         }
     }
+}
+
+/// `whole` x `33.3%` in whole numbers, rounded down.
+fn share_of(share: &str, whole: usize) -> usize {
+    let percent = share.strip_suffix('%').expect("a share ends in %");
+    let (units, decimals) = percent.split_once('.').unwrap_or((percent, ""));
+    let digits: u128 = format!("{units}{decimals}").parse().expect("digits");
+    (whole as u128 * digits / (100 * 10_u128.pow(decimals.len() as u32))) as usize
 }

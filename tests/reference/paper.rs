@@ -70,7 +70,7 @@ impl ScissorhandsPaper {
 impl Policy for ScissorhandsPaper {
     fn observe(&mut self, seen: &Seen) {
         let threshold = match self.threshold.as_str() {
-            "sequence" => 1.0 / seen.row_length as f64,
+            "sequence" => seen.scale / seen.row_length as f64,
             "kept" => seen.share(),
             other => panic!("no threshold is called {other:?}"),
         };

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::Setting;
 use super::cache::{Policy, Seen};
 use super::decay::Decay;
+use super::engines::{GKv, MeanH2o, Roco};
 use super::paper::ScissorhandsPaper;
 use super::random::Generator;
 use super::snapkv::{SnapKv, pyramid_share};
@@ -22,11 +23,17 @@ pub fn build(setting: &Setting) -> Box<dyn Policy> {
             generator: Generator::seeded(setting.seed),
         }),
         "lru" => Box::new(Lru { touched: HashMap::new(), touch: setting.number("touch", 0.5), recent_window }),
+        "h2o" if setting.word("score", "sum") == "mean" => Box::new(MeanH2o::new(setting)),
         "h2o" => Box::new(H2o { score: HashMap::new(), recent_window }),
         "scissorhands" => Box::new(Scissorhands { votes: HashMap::new(), recent_window }),
         "tova" => Box::new(Tova { last: HashMap::new() }),
         "snapkv" => Box::new(SnapKv::new(setting, None)),
-        "pyramidkv" => Box::new(SnapKv::new(setting, Some(pyramid_share(setting)))),
+        "pyramidkv" => {
+            let budget = pyramid_share(setting);
+            Box::new(SnapKv::new(&Setting { budget, ..setting.clone() }, Some(budget)))
+        }
+        "roco" => Box::new(Roco::new(setting)),
+        "g-kv" => Box::new(GKv::new(setting)),
         "decay" => Box::new(Decay::new(setting)),
         "scissorhands-paper" => Box::new(ScissorhandsPaper::new(setting)),
         other => panic!("no policy is called {other:?}"),
@@ -36,6 +43,12 @@ pub fn build(setting: &Setting) -> Box<dyn Policy> {
 /// The kept positions without the newest `recent_window`.
 pub fn outside_window(kept: &[u32], recent_window: usize) -> Vec<u32> {
     kept[..kept.len().saturating_sub(recent_window)].to_vec()
+}
+
+/// The score of every kept position but the newest `recent_window`.
+pub fn rank_outside_window(kept: &[u32], recent_window: usize, score: impl Fn(u32) -> f64) -> Vec<Option<f64>> {
+    let outside = outside_window(kept, recent_window);
+    kept.iter().map(|&position| outside.contains(&position).then(|| score(position))).collect()
 }
 
 /// The `count` candidates with the lowest score; of equal ones the lower position goes first.
@@ -68,6 +81,11 @@ impl Policy for StreamingLlm {
         let sinks = self.sinks.unwrap_or(0);
         let oldest_first: Vec<u32> = kept.iter().copied().filter(|&position| position as usize >= sinks).collect();
         oldest_first[..kept.len() - budget].to_vec()
+    }
+
+    fn rank(&self, kept: &[u32]) -> Vec<Option<f64>> {
+        let sinks = self.sinks.unwrap_or(0) as u32;
+        kept.iter().map(|&position| (position >= sinks).then_some(f64::from(position))).collect()
     }
 
     fn sink_count(&self) -> Option<usize> {
@@ -123,6 +141,10 @@ impl Policy for Lru {
         lowest(&outside_window(kept, self.recent_window), kept.len() - budget, touched)
     }
 
+    fn rank(&self, kept: &[u32]) -> Vec<Option<f64>> {
+        rank_outside_window(kept, self.recent_window, |position| f64::from(self.touched[&position]))
+    }
+
     fn forget(&mut self, position: u32) {
         self.touched.remove(&position);
     }
@@ -139,7 +161,7 @@ struct H2o {
 
 impl Policy for H2o {
     fn observe(&mut self, seen: &Seen) {
-        for (position, weight) in seen.pairs() {
+        for (position, weight) in seen.pairs_of_rows() {
             *self.score.get_mut(&position).expect("admitted") += weight;
         }
     }
@@ -150,6 +172,10 @@ impl Policy for H2o {
 
     fn choose(&mut self, kept: &[u32], budget: usize) -> Vec<u32> {
         lowest(&outside_window(kept, self.recent_window), kept.len() - budget, |position| self.score[&position])
+    }
+
+    fn rank(&self, kept: &[u32]) -> Vec<Option<f64>> {
+        rank_outside_window(kept, self.recent_window, |position| self.score[&position])
     }
 
     fn forget(&mut self, position: u32) {
@@ -168,7 +194,7 @@ struct Scissorhands {
 
 impl Policy for Scissorhands {
     fn observe(&mut self, seen: &Seen) {
-        for (position, weight) in seen.pairs() {
+        for (position, weight) in seen.pairs_of_rows() {
             if weight > seen.share() {
                 *self.votes.get_mut(&position).expect("admitted") += 1;
             }
@@ -182,6 +208,10 @@ impl Policy for Scissorhands {
     fn choose(&mut self, kept: &[u32], budget: usize) -> Vec<u32> {
         let votes = |position| f64::from(self.votes[&position]);
         lowest(&outside_window(kept, self.recent_window), kept.len() - budget, votes)
+    }
+
+    fn rank(&self, kept: &[u32]) -> Vec<Option<f64>> {
+        rank_outside_window(kept, self.recent_window, |position| f64::from(self.votes[&position]))
     }
 
     fn forget(&mut self, position: u32) {
@@ -208,6 +238,11 @@ impl Policy for Tova {
     fn choose(&mut self, kept: &[u32], budget: usize) -> Vec<u32> {
         let rank = |position| self.last.get(&position).map_or(f64::INFINITY, |&weight| f64::from(weight));
         lowest(kept, kept.len() - budget, rank)
+    }
+
+    fn rank(&self, kept: &[u32]) -> Vec<Option<f64>> {
+        let last = |position: &u32| self.last.get(position).map_or(f64::INFINITY, |&weight| f64::from(weight));
+        kept.iter().map(|position| Some(last(position))).collect()
     }
 
     fn forget(&mut self, position: u32) {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::Setting;
 use super::cache::{Policy, Seen};
-use super::policies::{lowest, outside_window};
+use super::policies::{lowest, outside_window, rank_outside_window};
 
 /// Also `pyramidkv`, which is the same under its layer's share of the budget.
 pub struct SnapKv {
@@ -70,6 +70,11 @@ impl Policy for SnapKv {
         lowest(&outside_window(kept, self.recent_window), kept.len() - budget, |position| pooled[&position])
     }
 
+    fn rank(&self, kept: &[u32]) -> Vec<Option<f64>> {
+        let pooled = self.pooled_scores(kept);
+        rank_outside_window(kept, self.recent_window, |position| pooled[&position])
+    }
+
     fn forget(&mut self, position: u32) {
         self.rings.remove(&position);
     }
@@ -99,5 +104,7 @@ pub fn pyramid_share(setting: &Setting) -> usize {
     let (layer, budget) = (setting.count("layer", 0) as u128, setting.budget as u128);
     let ratio = (setting.number("pyramidRatio", 4.0) * ONE as f64).round() as u128;
     let share = 2 * budget * (ratio * (layers - 1) - layer * (ratio - ONE)) / ((ratio + ONE) * (layers - 1));
-    (share as usize).max(setting.count("recentWindow", 32) + 1)
+    // A window that is a share of the budget needs no room of its own.
+    let window = if setting.is_share("recentWindow") { 0 } else { setting.count("recentWindow", 32) };
+    (share as usize).max(window + 1)
 }

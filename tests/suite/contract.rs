@@ -2,9 +2,10 @@
 
 use crate::common::lanes::trace;
 use kvsim::error::Error;
+use kvsim::keeping::{Keeping, PromptPlan};
 use kvsim::policy::table::{Make, PolicyEntry, Setting};
 use kvsim::policy::{Overflow, Policy};
-use kvsim::position::{Position, Slot};
+use kvsim::position::Slot;
 use kvsim::replay::{LanePlan, NoObserver, Options, caches_of, replay};
 use kvsim::trace::SelfAttention::Excluded;
 use kvsim::trace::memory::Rows;
@@ -34,14 +35,14 @@ fn rows() -> Rows {
 }
 
 fn run(entry: &'static PolicyEntry, threads: usize) -> Result<u64, Error> {
-    run_with(entry, Options { threads, ..Options::default() })
+    run_with(LanePlan::new(entry, 3), Options { threads, ..Options::default() })
 }
 
-fn run_with(entry: &'static PolicyEntry, options: Options) -> Result<u64, Error> {
+fn run_with(lane: LanePlan, options: Options) -> Result<u64, Error> {
     let trace = trace(Excluded, &rows());
     let caches = caches_of(kvsim::trace::Source::info(&trace))?;
     let sound = LanePlan::new(kvsim::policy::table::find("tova").expect("in the table"), 3);
-    let outcomes = replay(&trace, &caches, &[sound, LanePlan::new(entry, 3)], &options, &NoObserver)?;
+    let outcomes = replay(&trace, &caches, &[sound, lane], &options, &NoObserver)?;
     Ok(outcomes[0].tallies[1].count("evicted"))
 }
 
@@ -65,8 +66,8 @@ fn every_broken_contract_names_policy_step_and_counts() {
 
 #[test]
 fn a_cut_of_several_at_once_asks_for_all_of_them() {
-    let options = Options { prompt_end: Position(5), ..Options::default() };
-    let error = run_with(&SHORT, options).expect_err("it names one of two");
+    let keeping = Keeping { prompt: PromptPlan::block(5), ..Keeping::default() };
+    let error = run_with(LanePlan::new(&SHORT, 3).kept(keeping), Options::default()).expect_err("it names one of two");
     assert!(matches!(&error, Error::Contract { step: 4, .. }), "{error}");
     assert!(error.to_string().ends_with("named 1 victims of 5 held, 2 must go"), "{error}");
 }

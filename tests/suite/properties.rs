@@ -78,7 +78,7 @@ fn small_value(parameter: &Parameter, draw: usize) -> Value {
         Kind::Count { least, odd: true } => Value::Count((least + draw) | 1),
         Kind::Count { least, odd: false } => Value::Count(least + draw),
         Kind::Word(words) => Value::Word(words[draw % words.len()]),
-        Kind::CountOrShare => parameter.parse(["1", "3", "30%", "100%"][draw]).expect("a count or a share"),
+        Kind::CountOrShare { .. } => parameter.parse(["1", "3", "30%", "100%"][draw]).expect("a count or a share"),
         Kind::Real { least, most } => Value::Real(least + (most - least).min(4.0) * draw as f64 / 4.0),
     }
 }

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 const SMALL: &str = "traces/smollm2-prose-512.safetensors";
 
 /// Columns of the CSV report around those of the parameters.
-const KEYS: &str = "trace,layer,head,policy,budget,budget_share,layer_shape,prompt,prompt_len,view,heavy_hitters,\
-    kv_heads,caches,rows,rows_total,positions,self,first_position,start,normalize,expiry,content,version";
+const KEYS: &str = "trace,layer,head,policy,budget,budget_share,scope,combine,evict_every,page,layer_shape,\
+    prompt,prompt_len,prompt_chunk,view,heavy_hitters,kv_heads,caches,rows,rows_total,positions,self,first_position,start,normalize,expiry,content,version";
 const FIGURES: &str = "retained_mass,retained_mass_full,peak_miss_rate,broken_row_rate,heavy_recall,pivotal_hit_rate,\
     recovery_oracle,recovery_optimal,mean_kept,row_mass,layer_budget,kept_entropy,sink_mass,worst_retained_mass,\
     worst_stream,steps,rows_measured,skipped_rows,prompt_steps,retained_mass_sum,rows_full,retained_mass_full_sum,\
@@ -314,5 +314,5 @@ fn a_policy_that_there_is_not_gets_a_suggestion() {
     let refuses = |list: &str, parts: &[&str]| kvsim(&["replay", SMALL, "--policy", list]).refuses(2, parts);
     refuses("scisorhands", &["unknown policy \"scisorhands\": did you mean scissorhands?"]);
     refuses("belady", &["unknown policy \"belady\"; there are full, sliding-window"]);
-    refuses("h2o:sinks=4", &["h2o has no parameter \"sinks\"; it has recent-window"]);
+    refuses("h2o:sinks=4", &["h2o has no parameter \"sinks\"; it has recent-window, score"]);
 }

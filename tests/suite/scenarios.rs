@@ -8,7 +8,7 @@ use crate::common::lanes::{
 };
 use kvsim::policy::table::Make;
 use kvsim::position::{Position, Slot};
-use kvsim::replay::{Cache, LanePlan, Options, ViewKind};
+use kvsim::replay::{Cache, LanePlan, Options, Shown, ViewKind};
 use kvsim::trace::SelfAttention::{self, Excluded, Included};
 use kvsim::trace::memory::Rows;
 use kvsim::trace::safetensors::{StoredType, write};
@@ -43,10 +43,11 @@ fn every_lane(budget: usize) -> Vec<LanePlan> {
     kvsim::policy::table::POLICIES
         .iter()
         .map(|entry| {
-            let small: Vec<(&str, usize)> = [("recent-window", 1), ("sinks", 1), ("drop", 1)]
-                .into_iter()
-                .filter(|(name, _)| entry.parameters.iter().any(|(parameter, _)| parameter.name == *name))
-                .collect();
+            let takes = |name: &str| entry.parameters.iter().any(|(parameter, _)| parameter.name == name);
+            // Where the rows that are observed are the window too.
+            let window = if takes("recent-window") { "recent-window" } else { "obs-window" };
+            let small: Vec<(&str, usize)> =
+                [(window, 1), ("sinks", 1), ("drop", 1)].into_iter().filter(|(name, _)| takes(name)).collect();
             lane(entry.name, budget, &small)
         })
         .collect()
@@ -199,7 +200,7 @@ fn a_third_is_above_an_even_share_of_three_or_not_as_it_is_stored() {
         let stored = open(folder.write("thirds.safetensors", bytes));
         let row = read_rows(&*stored, 0).remove(2).expect("attention");
         let mut cache = cache_of(&lane("scissorhands", 3, &[("recent-window", 1)]), 3);
-        cache.observe(Position(3), 3, &row, None);
+        cache.observe(Position(3), 3, Shown::row(&row));
         let probes: Vec<Option<f64>> = (0..3).map(|slot| cache.policy().probe(Slot(slot))).collect();
         assert_eq!(probes, [Some(votes); 3], "{dtype:?}");
     }
