@@ -46,7 +46,7 @@ fn a_report_says_where_why_how_far_and_at_what_cost() {
     let run = |more: &[&str]| kvsim(&[&["diff", "h2o", "scissorhands", TRACE, "--budget", "64", "-q"], more].concat());
     let report = run(&[]).report();
     let lines: Vec<&str> = report.lines().collect();
-    assert_eq!(lines[0], "A: h2o, budget 64, recent_window 32");
+    assert_eq!(lines[0], "A: h2o, budget 64, recent_window 32, score sum");
     assert_eq!(lines[3], "they part in 12 of 12 caches, first in 3.kv0 at step 64");
     assert!(report.contains("kept sets (Jaccard, mean over caches): 0.6855 over steps"), "{report}");
     assert!(report.contains("retained_mass       0.908529  0.918088  +0.009558"), "{report}");

@@ -60,7 +60,7 @@ fn the_header_says_what_decided() {
     let trace = "traces/smollm2-prose-384.safetensors";
     let args = ["decisions", trace, "-p", "h2o", "-b", "25%", "--heads", "kv1", "--layers", "3", "-q"];
     let report = kvsim(&[&args[..], &["--round-scores", "bf16"]].concat()).report();
-    let wanted = r#"{"kvsim_decisions":1,"trace":"traces/smollm2-prose-384.safetensors","policy":"h2o","budget":96,"recent_window":32,"round_scores":"bf16","self":"included","seq_len":384,"caches":[{"layer":3,"head":"kv1"}]}"#;
+    let wanted = r#"{"kvsim_decisions":1,"trace":"traces/smollm2-prose-384.safetensors","policy":"h2o","budget":96,"recent_window":32,"score":"sum","round_scores":"bf16","self":"included","seq_len":384,"caches":[{"layer":3,"head":"kv1"}]}"#;
     assert_eq!(report.lines().next(), Some(wanted));
     assert_eq!(report.lines().count(), 2);
     let file = Decisions::read_from("it", report.as_bytes()).expect("sound");

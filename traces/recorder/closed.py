@@ -60,11 +60,19 @@ class Decider:
         except OSError as problem:
             raise self.failed() from problem
 
-    def row(self, cache: int, weights: np.ndarray) -> np.ndarray:
-        """Who leaves a cache after a row of its query heads, [heads, positions held]."""
-        self.send(np.array([cache, weights.size], "<u4").tobytes() + weights.astype("<f4").tobytes())
-        count = np.frombuffer(self.hear(4), "<u4")[0]
-        return np.frombuffer(self.hear(4 * int(count)), "<u4")
+    def rows(self, told: dict[int, np.ndarray]) -> list[np.ndarray]:
+        """Who leaves each of some caches after a row of its query heads, [heads, positions held]."""
+        frames = [
+            part
+            for cache, weights in told.items()
+            for part in (np.array([cache, weights.size], "<u4").tobytes(), weights.astype("<f4").tobytes())
+        ]
+        self.send(b"".join(frames))
+        return [np.frombuffer(self.hear(4 * self.number()), "<u4") for _ in told]
+
+    def number(self) -> int:
+        """One number from the program."""
+        return int.from_bytes(self.hear(4), "little")
 
     def hear(self, size: int) -> bytes:
         """So many bytes from the program."""
@@ -99,10 +107,21 @@ def closed_states(model, token_ids: list[int], layers: dict[int, Layer], decider
         caches = [decider.index[number, head] for head in range(layers[number].kv_heads)]
         return attend_row_by_row(module, query, key, value, extras, layers[number], decider, caches, left), None
 
-    with attention_through(model, attend), last_output(model) as kept, torch.no_grad():
+    with attention_through(model, attend), last_output(model) as kept, torch.no_grad(), one_thread():
         run(model, token_ids)
     check_all_passed(layers, passed)
     return kept, left
+
+
+@contextlib.contextmanager
+def one_thread():
+    """A row of attention is less work than sharing it out."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def attend_row_by_row(module, query, key, value, extras, layer: Layer, decider: Decider, caches, left) -> torch.Tensor:
@@ -112,19 +131,21 @@ def attend_row_by_row(module, query, key, value, extras, layer: Layer, decider: 
     outputs = []
     for row in range(query.shape[2]):
         held = [np.append(positions, row) for positions in held]
-        most = max(map(len, held))
-        places = torch.from_numpy(np.stack([np.pad(positions, (0, most - len(positions))) for positions in held]))
-        beyond = torch.tensor([[place >= len(positions) for place in range(most)] for positions in held])
-        hidden = torch.zeros(beyond.shape, dtype=query.dtype).masked_fill(beyond, lowest).to(query.device)
-        some = places[None, :, :, None].to(query.device)
+        counts = np.array([len(positions) for positions in held])
+        beyond = np.arange(counts.max()) >= counts[:, None]
+        places = np.zeros(beyond.shape, dtype=np.int64)
+        places[~beyond] = np.concatenate(held)
+        hidden = torch.zeros(beyond.shape, dtype=query.dtype).masked_fill(torch.from_numpy(beyond), lowest)
+        hidden, some = hidden.to(query.device), torch.from_numpy(places)[None, :, :, None].to(query.device)
         keys, values = (all_.gather(2, some.expand(1, -1, -1, all_.shape[3])) for all_ in (key, value))
         mask = hidden.repeat_interleave(layer.group, dim=0)[None, :, None]
         out, weights = eager(module, query[:, :, row : row + 1], keys, values, mask, **extras)
         outputs.append(out)
-        told = weights[0, :, 0].float().cpu().numpy()
-        for head, cache in enumerate(caches):
-            group = slice(head * layer.group, (head + 1) * layer.group)
-            gone = decider.row(cache, told[group, : len(held[head])])
+        grouped = weights[0, :, 0].float().cpu().numpy().reshape(len(caches), layer.group, -1)
+        told = {cache: grouped[head, :, : counts[head]] for head, cache in enumerate(caches)}
+        for head, (cache, gone) in enumerate(zip(caches, decider.rows(told), strict=True)):
+            if not len(gone) and layer.window is None:
+                continue
             left[cache] |= dict.fromkeys(gone.tolist(), row)
             held[head] = np.setdiff1d(held[head], gone, assume_unique=True)
             if layer.window is not None:
