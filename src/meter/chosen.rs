@@ -91,7 +91,7 @@ mod tests {
     fn meters_run_once_each_in_the_order_of_the_list_and_some_always() {
         assert_eq!(names("sink_mass,mass"), "rows mass budget sink_mass");
         assert_eq!(names("Kept-Entropy"), "rows budget kept_entropy");
-        assert_eq!(names("default,sink_mass"), "rows mass heavy pivotal peaks kept budget sink_mass");
+        assert_eq!(names("default,sink_mass"), "rows mass heavy pivotal peaks kept budget read sink_mass");
         assert_eq!(names("all"), METERS.iter().map(|entry| entry.name).collect::<Vec<_>>().join(" "));
         let default: Vec<&str> = defaults().iter().map(|plan| plan.entry.name).collect();
         assert_eq!(names("default"), default.join(" "));
