@@ -1,6 +1,7 @@
 //! `kvsim recommend`: the answer to which policy, which window, which budget.
 
 use super::keeping::KeepingArgs;
+use super::list::expand_all;
 use super::notes;
 use super::output::refuse_overlap;
 use super::progress::Progress;
@@ -8,16 +9,19 @@ use super::read_args::ReadArgs;
 use super::report_args::{self, ReportArgs};
 use super::streams::StreamArgs;
 use anyhow::Result;
+use clap::builder::PossibleValue;
 use clap::{ArgGroup, Args};
 use kvsim::error::Error;
 use kvsim::experiment::{Budget, Work};
 use kvsim::policy::spec::PolicySpec;
-use kvsim::recommend::{Answer, Figure, Goal, Ground, Passes, Question};
+use kvsim::recommend::{Answer, Candidate, Deal, Dealt, Figure, Goal, Ground, Objective, Passes, Question};
 use kvsim::replay::{DEFAULT_MAX_MEMORY, Observer, Options};
 use kvsim::report::format::{OutputFormat, Writer, Written};
 use kvsim::threads::use_threads;
+use kvsim::word::Word;
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Say which policy, window and budget serve best, and what is lost
@@ -33,7 +37,8 @@ use std::process::ExitCode;
     kvsim recommend trace.safetensors --budget 25%\n  \
     kvsim recommend trace.safetensors --within 0.02\n  \
     kvsim recommend a.safetensors b.safetensors --peak-miss 0.005 --policy h2o,tova,snapkv\n  \
-    kvsim recommend trace.safetensors --budget 512 --quick -o answer.json")]
+    kvsim recommend trace.safetensors --budget 512 --quick -o answer.json\n  \
+    kvsim recommend trace.safetensors --budget 64 --policy h2o:recent-window=50% --allocate auto --write-budgets b.json")]
 pub struct RecommendArgs {
     /// Trace files (see README.md for formats), folders of them, or built-in names
     #[arg(value_name = "TRACE", required = true)]
@@ -45,13 +50,28 @@ pub struct RecommendArgs {
 
     /// The smallest budget that loses at most this share of the attention, on the rows in which something can be
     /// lost
-    #[arg(long, value_name = "SHARE", value_parser = share, help_heading = "What is wanted")]
+    #[arg(long, value_name = "SHARE", value_parser = share, allow_negative_numbers = true, help_heading = "What is wanted")]
     within: Option<f64>,
 
     /// The smallest budget at which at most this share of the rows miss a position that they gave more than a
     /// tenth of their attention
-    #[arg(long, value_name = "SHARE", value_parser = share, help_heading = "What is wanted")]
+    #[arg(long, value_name = "SHARE", value_parser = share, allow_negative_numbers = true, help_heading = "What is wanted")]
     peak_miss: Option<f64>,
+
+    /// Deal the budget out to caches so that they lose least together by this objective (auto: what is known to
+    /// help, where the trace has it), and say what that gives beside one budget for all; takes one --policy. Of
+    /// several traces the last is the one on which the others' choice is replayed
+    #[arg(long, value_name = "OBJECTIVE", value_parser = objectives(), requires = "budget",
+        conflicts_with_all = ["quick", "within", "peak_miss"], help_heading = "Budgets of caches")]
+    allocate: Option<String>,
+
+    /// Budgets that a cache may have [default: quarters of --budget, up to three times it]
+    #[arg(long, value_name = "LIST", requires = "allocate", help_heading = "Budgets of caches")]
+    grid: Vec<String>,
+
+    /// Write the caches' budgets to a file that --layer-budget takes
+    #[arg(long, value_name = "FILE", requires = "allocate", help_heading = "Budgets of caches")]
+    write_budgets: Option<PathBuf>,
 
     /// Policies that are compared, parameters in place where they are to stay: h2o,snapkv:obs-window=32
     /// [default: all that have a budget]
@@ -96,6 +116,13 @@ fn share(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| format!("{text:?} is no share from 0 to 1, such as 0.02"))
 }
 
+/// What may be dealt out by.
+fn objectives() -> Vec<PossibleValue> {
+    let auto = PossibleValue::new("auto").help("what is known to help, where the trace has it");
+    let words = Objective::WORDS.iter().map(|(_, word, meaning)| PossibleValue::new(*word).help(*meaning));
+    std::iter::once(auto).chain(words).collect()
+}
+
 /// Letters in a line of the table where nobody says how wide it may be.
 const WIDTH: usize = 80;
 
@@ -105,14 +132,52 @@ impl RecommendArgs {
         let question = self.question()?;
         let format = self.report.format("table")?;
         let inputs: Vec<&OsStr> = self.traces.iter().map(OsString::as_os_str).collect();
-        let outputs: Vec<&Path> = self.report.file().into_iter().collect();
+        let outputs: Vec<&Path> = self.report.file().into_iter().chain(self.write_budgets.as_deref()).collect();
         refuse_overlap(&inputs, &outputs)?;
         let mut output = self.report.open()?;
         let passes = Bars { quiet: self.quiet };
-        let answer = question.answer(&passes, &mut notes::listener(self.quiet))?;
-        report_args::write(&self.written(&answer, format), &mut output, self.quiet)?;
+        let mut listener = notes::listener(self.quiet);
+        let written = match &self.allocate {
+            None => self.written(&question.answer(&passes, &mut listener)?, format),
+            Some(objective) => {
+                let file = self.write_budgets.as_deref().map(|path| output.open_another(path)).transpose()?;
+                let dealt = self.deal(question, objective)?.find(&passes, &mut listener)?;
+                if let Some(mut file) = file {
+                    file.write_all(dealt.file().as_bytes())?;
+                    file.finish()?;
+                }
+                self.written_deal(&dealt, format)
+            }
+        };
+        report_args::write(&written, &mut output, self.quiet)?;
         output.finish()?;
         Ok(ExitCode::SUCCESS)
+    }
+
+    fn deal(&self, question: Question, objective: &str) -> Result<Deal, Error> {
+        let (Goal::Budget(budget), [policy]) = (question.goal, &question.policies[..]) else {
+            return Err(Error::usage("--allocate deals one budget out for one policy: name it with --policy"));
+        };
+        let grid = expand_all("grid", &self.grid)?;
+        let count = |text: &String| {
+            text.parse().map_err(|_| Error::usage(format!("--grid: {text:?} is not a number of positions")))
+        };
+        Ok(Deal {
+            candidate: Candidate::of(policy),
+            ground: question.ground,
+            budget,
+            objective: Objective::from_word(objective),
+            grid: grid.iter().map(count).collect::<Result<_, _>>()?,
+        })
+    }
+
+    fn written_deal(&self, dealt: &Dealt, format: &OutputFormat) -> Written {
+        let Writer::People(write) = format.writer else {
+            return format.write(&dealt.results(), self.report.look(format, false));
+        };
+        let notes: String = dealt.notes().iter().map(|note| format!("- {note}\n")).collect();
+        let (ways, table) = (write(&dealt.ways()), write(&dealt.table()));
+        Written { text: format!("{}\n\n{ways}\n{table}\n{notes}", dealt.sentence()), left_out: Vec::new() }
     }
 
     fn question(&self) -> Result<Question, Error> {

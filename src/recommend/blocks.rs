@@ -29,8 +29,8 @@ static ENTRY: MeterEntry = MeterEntry::new(NAME, "rows in blocks of consecutive 
 .of_lanes()
 .joint(|_| Vec::new());
 
-/// Rows, their total, what was retained of it, peak misses.
-const NUMBERS: usize = 4;
+/// Rows that can lose, their total, what was retained of it, peak misses, rows.
+const NUMBERS: usize = 5;
 
 /// The meter for blocks of so many steps, of rows from a step on.
 pub(super) fn meter(length: usize, from: usize) -> MeterPlan {
@@ -43,7 +43,7 @@ pub(super) fn meter(length: usize, from: usize) -> MeterPlan {
 /// What was counted of each block.
 pub(super) fn counted(tally: &Tally) -> Vec<RowSums> {
     let sums = |numbers: &[f64]| match *numbers {
-        [rows, total, retained, misses] => RowSums { rows, total, retained, misses, ..RowSums::default() },
+        [rows, total, retained, misses, seen] => RowSums { rows, total, retained, misses, seen, ..RowSums::default() },
         _ => RowSums::default(),
     };
     tally.joint(NAME).map_or(Vec::new(), |rows| rows.counted().map(sums).collect())
@@ -76,10 +76,12 @@ impl Blocks {
 impl Meter for Blocks {
     fn rows(&mut self, rows: &[RowCounts]) {
         for row in rows {
-            let counts = row.after_eviction && row.step.index() >= self.from;
+            let counts = row.step.index() >= self.from;
+            let can_lose = counts && row.after_eviction;
             let missed = row.hits.is_some_and(|hits| hits.peak_missed);
             let numbers = self.numbers_of(row.step.index() / self.length);
-            if counts {
+            numbers[4] += f64::from(u8::from(counts));
+            if can_lose {
                 let counted = [1.0, row.total, row.retained, f64::from(u8::from(missed))];
                 numbers.iter_mut().zip(counted).for_each(|(sum, value)| *sum += value);
             }

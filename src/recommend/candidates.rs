@@ -55,6 +55,12 @@ pub(super) fn shares(policies: &[PolicySpec]) -> Vec<Vec<Candidate>> {
 }
 
 impl Candidate {
+    /// A policy with the values that were written with it, the first of each, and defaults elsewhere.
+    pub fn of(spec: &PolicySpec) -> Candidate {
+        let values = spec.combinations(&[]).into_iter().next();
+        Candidate { entry: spec.entry, values: values.unwrap_or_else(|| spec.entry.defaults()) }
+    }
+
     /// As `--policy` takes it.
     pub fn spelled(&self) -> String {
         let values: Vec<String> = self.said().map(|(name, value)| format!("{name}={value}")).collect();

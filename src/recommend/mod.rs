@@ -5,11 +5,13 @@
 //! chosen on the others and reported on each. Intervals come of a bootstrap over traces, or over blocks of rows;
 //! policies whose difference is not clear share a rank. Stands above the experiment; knows no command line.
 
+mod allocate;
 mod answer;
 mod at_budget;
 mod blocks;
 mod candidates;
 mod cost;
+mod dealt_text;
 mod field;
 mod promise;
 mod ranks;
@@ -19,6 +21,7 @@ mod sums;
 mod text;
 mod trials;
 
+pub use allocate::{Deal, Dealt, Objective, Replayed};
 pub use answer::{Answer, AnswerLine, Basis, Goal, Kept};
 pub use candidates::{Candidate, every_policy};
 pub use cost::Cost;
@@ -32,6 +35,7 @@ use crate::error::{Error, Result};
 use crate::experiment::{Budget, Listener};
 use crate::policy::spec::PolicySpec;
 use promise::Promise;
+use resample::Resamples;
 
 /// What is asked.
 pub struct Question {

@@ -9,6 +9,8 @@ pub struct RowSums {
     pub total: f64,
     /// Their weight on kept positions.
     pub retained: f64,
+    /// Rows that were measured at all, lost or not.
+    pub seen: f64,
     /// Rows that lack a position with more than a tenth of their attention.
     pub misses: f64,
     /// Squared changes of the log-likelihood, where the trace has gradients.
@@ -23,6 +25,7 @@ impl RowSums {
         self.rows += times * other.rows;
         self.total += times * other.total;
         self.retained += times * other.retained;
+        self.seen += times * other.seen;
         self.misses += times * other.misses;
         self.changes += times * other.changes;
         self.changed_rows += times * other.changed_rows;

@@ -56,8 +56,8 @@ impl Answer {
     fn likely(&self, kept: &Kept) -> Option<String> {
         let interval = kept.budget_interval?;
         let largest = self.basis.largest as f64;
-        let high = if interval.high > largest { format!("over {largest}") } else { interval.high.to_string() };
-        Some(format!("{} to {high}", interval.low))
+        let high = if interval.high > largest { format!(">{largest}") } else { interval.high.to_string() };
+        Some(format!("{}..{high}", interval.low))
     }
 
     /// Who cannot be told from the first.
@@ -80,7 +80,9 @@ impl Answer {
             header.extend(["budget", "likely"]);
         }
         header.extend([self.lead_title(), "kept", "worst layer", "cache", "of own"]);
-        let spare = header.iter().position(|title| *title == "worst layer").into_iter().collect();
+        let at = |title: &str| header.iter().position(|known| *known == title);
+        // With one budget for all, what a sequence takes stands in the sentence.
+        let spare = ["worst layer", "cache", "of own"].into_iter().filter_map(at).collect();
         let text = ["policy", "window", "likely", "worst layer"];
         let table = TextTable {
             right: header.iter().map(|title| !text.contains(title)).collect(),
@@ -101,7 +103,7 @@ impl Answer {
         let policy = line.candidate.entry.name.to_owned();
         let setting = line.candidate.setting().replace("window ", "");
         let Some(kept) = &line.kept else {
-            let none = [format!("none up to {}", self.basis.largest), String::new()];
+            let none = ["none".to_owned(), format!("up to {}", self.basis.largest)];
             let rest = vec![String::new(); 5];
             return [vec!["-".to_owned(), policy, setting], none.to_vec(), rest].concat();
         };
@@ -112,8 +114,9 @@ impl Answer {
         if is_promise {
             row.extend([kept.budget.to_string(), self.likely(kept).unwrap_or_default()]);
         }
+        let spread = if is_promise { String::new() } else { format!(" ±{spread}") };
         row.extend([
-            format!("{}{unit} ±{spread}", short(scale * lead.value)),
+            format!("{}{unit}{spread}", short(scale * lead.value)),
             percent(1.0 - kept.lost_mass.value),
             kept.worst_layer.map_or(String::new(), |(layer, lost)| format!("{layer}: {}", percent(1.0 - lost))),
             kept.cost.and_then(|cost| cost.bytes).map_or(String::new(), bytes),
