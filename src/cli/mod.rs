@@ -19,6 +19,7 @@ mod plot;
 mod policies;
 mod progress;
 mod read_args;
+mod recommend;
 mod replay;
 mod report_args;
 mod results_args;
@@ -45,6 +46,7 @@ use std::process::ExitCode;
     version,
     max_term_width = 100,
     after_help = "Examples:\n  \
+        kvsim recommend trace.safetensors --budget 25%\n  \
         kvsim replay --policy scissorhands --budget 512\n  \
         kvsim replay trace.safetensors --budget 5%,10%,20%\n  \
         kvsim policies\n\n\
@@ -58,6 +60,7 @@ pub struct Cli {
 /// Each is described where its arguments are.
 #[derive(Subcommand)]
 enum Command {
+    Recommend(Box<recommend::RecommendArgs>),
     Replay(Box<replay::ReplayArgs>),
     Decisions(Box<decisions::DecisionsArgs>),
     Diff(Box<diff::DiffArgs>),
@@ -80,6 +83,7 @@ impl Cli {
     /// Whatever stops it; [`exit_code`] tells what to exit with.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
+            Command::Recommend(args) => args.run(),
             Command::Replay(args) => args.run(),
             Command::Decisions(args) => args.run(),
             Command::Diff(args) => args.run(),
