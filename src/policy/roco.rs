@@ -117,7 +117,6 @@ impl Policy for Roco {
         self.order = order;
     }
 
-
     fn forget(&mut self, slots: &[Slot]) {
         self.means.forget(slots);
         self.squares.remove(slots);

@@ -318,7 +318,7 @@ impl Opened {
 
     fn plan(&self, ask: &Ask, keeping: Keeping) -> LanePlan {
         let budget = ask.budget.resolve(self.trace.chosen.positions);
-        LanePlan { entry: ask.candidate.entry, budget: Some(budget), values: ask.candidate.values.clone(), keeping }
+        LanePlan { values: ask.candidate.values.clone(), keeping, ..LanePlan::new(ask.candidate.entry, budget) }
     }
 
     fn on_trace(&self, lane: &LanePlan, at: usize, outcomes: &[Outcome], options: &Options) -> OnTrace {
