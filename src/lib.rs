@@ -112,6 +112,7 @@ pub mod replay;
 pub mod report;
 pub mod slots;
 pub mod text;
+pub mod threads;
 pub mod trace;
 pub mod vectors;
 pub mod word;

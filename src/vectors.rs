@@ -176,6 +176,7 @@ impl Subject {
         let Some(own) = self.budget else { return Ok(json!([])) };
         let newest = self.cache.kept().last().copied().unwrap_or_default();
         let mut victims = Vec::new();
+        self.cache.check_state(newest).map_err(|error| error.to_string())?;
         self.cache.shrink(asked.min(own), 1, newest, Some(&mut victims)).map_err(|error| error.to_string())?;
         Ok(victims.iter().map(|position| position.0).collect())
     }

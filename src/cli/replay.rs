@@ -22,6 +22,7 @@ use kvsim::policy::spec::PolicySpec;
 use kvsim::replay::{BadRows, DEFAULT_HEAVY_HITTERS, DEFAULT_MAX_MEMORY, Options, ViewKind};
 use kvsim::report::replayed::{By, Per};
 use kvsim::report::steps::StepWriter;
+use kvsim::threads::use_threads;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -146,6 +147,7 @@ pub struct ReplayArgs {
 
 impl ReplayArgs {
     pub fn run(&self) -> Result<ExitCode> {
+        use_threads(self.threads)?;
         let experiment = self.experiment()?;
         let format = self.report.format(if self.report.on_terminal() { "table" } else { "csv" })?;
         let inputs: Vec<&OsStr> = self.traces.iter().chain([&self.layer_budget]).map(OsString::as_os_str).collect();
@@ -232,7 +234,6 @@ impl ReplayArgs {
             view: self.view,
             steps: self.steps,
             bad_rows: self.on_bad_row,
-            threads: self.threads,
             meters: self.meter_plans()?,
             max_memory: self.read.max_memory.unwrap_or(DEFAULT_MAX_MEMORY),
             ..Options::default()

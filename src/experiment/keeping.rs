@@ -94,7 +94,7 @@ impl KeepingOf<'_> {
     /// # Errors
     /// When the policy has its own way with the prompt, and another was asked for.
     pub fn all_for(&self, entry: &PolicyEntry) -> std::result::Result<Vec<Keeping>, String> {
-        let mut all = vec![Keeping::default()];
+        let mut all = vec![entry.default_keeping()];
         let request = self.request;
         multiply(&mut all, &self.prompts_for(entry)?, |keeping, prompt| Keeping { prompt, ..keeping });
         multiply(&mut all, &request.scopes, |keeping, scope| Keeping { scope, ..keeping });

@@ -33,29 +33,74 @@ pub use scores::{Score, accumulate, count_above, lowest, mark_above};
 pub use softmax::{Logits, Normalizer, softmax};
 pub use widen::{widen_bf16, widen_f16};
 
+#[cfg(target_arch = "x86_64")]
+use std::sync::atomic::{AtomicU8, Ordering};
+
 /// Number of partial accumulators, and of elements that a loop takes at a time.
 pub const LANES: usize = 16;
+
+/// What the running processor has, as far as kernels are written for it.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+enum Vectors {
+    /// Not asked yet.
+    Unknown,
+    /// What every processor has.
+    Plain,
+    /// Vectors of 256 bits and fused multiply-add.
+    Avx2,
+    /// The 512-bit instructions that [`avx512`] uses.
+    Avx512,
+}
+
+/// The best of [`Vectors`] that the running processor has. Asked for in every row of every lane: one load answers.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn vectors() -> Vectors {
+    static FOUND: AtomicU8 = AtomicU8::new(Vectors::Unknown as u8);
+    match FOUND.load(Ordering::Relaxed) {
+        found if found == Vectors::Avx512 as u8 => Vectors::Avx512,
+        found if found == Vectors::Avx2 as u8 => Vectors::Avx2,
+        found if found == Vectors::Plain as u8 => Vectors::Plain,
+        _ => find_vectors(&FOUND),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[cold]
+fn find_vectors(found: &AtomicU8) -> Vectors {
+    let has_avx2 = is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("fma")
+        && is_x86_feature_detected!("bmi1")
+        && is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("lzcnt");
+    let has_avx512 = has_avx2
+        && is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl");
+    let vectors = match (has_avx512, has_avx2) {
+        (true, _) => Vectors::Avx512,
+        (false, true) => Vectors::Avx2,
+        (false, false) => Vectors::Plain,
+    };
+    found.store(vectors as u8, Ordering::Relaxed);
+    vectors
+}
 
 /// Whether this processor has the 512-bit instructions that [`avx512`] uses.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn has_avx512() -> bool {
-    is_x86_feature_detected!("avx512f")
-        && is_x86_feature_detected!("avx512bw")
-        && is_x86_feature_detected!("avx512dq")
-        && is_x86_feature_detected!("avx512vl")
-        && is_x86_feature_detected!("bmi2")
+    vectors() == Vectors::Avx512
 }
 
 /// Whether this processor has vectors of 256 bits and fused multiply-add.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn has_avx2() -> bool {
-    is_x86_feature_detected!("avx2")
-        && is_x86_feature_detected!("fma")
-        && is_x86_feature_detected!("bmi1")
-        && is_x86_feature_detected!("bmi2")
-        && is_x86_feature_detected!("lzcnt")
+    vectors() >= Vectors::Avx2
 }
 
 /// A loop that can be compiled for several instruction sets.

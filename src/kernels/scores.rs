@@ -107,17 +107,36 @@ impl Score for f64 {
     }
 }
 
+/// What is left of whole chunks is looked at with the last values as one more chunk: seeing a value twice does
+/// no harm, and a chunk takes no longer than one value.
 #[inline(always)]
 fn least_of_floats<T: Copy + PartialOrd>(values: &[T]) -> Option<T> {
-    let smaller = |a: T, b: T| if b < a { b } else { a };
-    let mut least = [*values.first()?; LANES];
-    let (chunks, rest) = values.as_chunks::<LANES>();
-    for chunk in chunks {
+    let Some(last) = values.last_chunk::<LANES>() else { return values.iter().copied().reduce(smaller) };
+    let mut least = *last;
+    for chunk in values.as_chunks::<LANES>().0 {
         for lane in 0..LANES {
             least[lane] = smaller(least[lane], chunk[lane]);
         }
     }
-    least.into_iter().chain(rest.iter().copied()).reduce(smaller)
+    Some(least_of_chunk(least))
+}
+
+#[inline(always)]
+fn smaller<T: PartialOrd>(a: T, b: T) -> T {
+    if b < a { b } else { a }
+}
+
+/// A function of its own, lest the compiler choose narrow vectors for the loop before it.
+#[inline(never)]
+fn least_of_chunk<T: Copy + PartialOrd>(mut least: [T; LANES]) -> T {
+    let mut width = LANES / 2;
+    while width > 0 {
+        for lane in 0..width {
+            least[lane] = smaller(least[lane], least[lane + width]);
+        }
+        width /= 2;
+    }
+    least[0]
 }
 
 /// The index of the lowest value, the first of those that tie; `None` where there is none.

@@ -40,12 +40,12 @@ struct Kept {
 impl Meter for Kept {
     fn steps(&mut self, steps: &[StepCounts]) {
         for step in steps {
-            let Some(held) = step.held else { continue };
-            self.calls += u64::from(held.evicted > 0);
-            self.evicted += u64::from(held.evicted);
-            self.expired += u64::from(held.expired);
+            let (Some(held), steps) = (step.held, u64::from(step.steps)) else { continue };
+            self.calls += steps * u64::from(held.evicted > 0);
+            self.evicted += steps * u64::from(held.evicted);
+            self.expired += steps * u64::from(held.expired);
             if !step.in_prompt {
-                self.kept += u64::from(held.kept);
+                self.kept += steps * u64::from(held.kept);
                 self.peak = self.peak.max(u64::from(held.kept));
             }
         }

@@ -4,7 +4,7 @@ use super::column::{Figure, Kind, Merge, Number, Reading, Sum};
 use super::{Counted, LaneEnd, Meter, MeterEntry, RowCounts, Run};
 
 pub(super) const ENTRY: MeterEntry =
-    MeterEntry::new("mass", "the weight on kept positions", SUMS, FIGURES, |_| Box::new(Mass::default()))
+    MeterEntry::new("mass", "the weight on kept positions", SUMS, FIGURES, |_| Box::new(Mass::new()))
         .run(Run::ByDefault);
 
 const SUMS: &[Sum] = &[
@@ -52,14 +52,20 @@ const FIGURES: &[Figure] = &[
     ),
 ];
 
-#[derive(Default)]
 struct Mass {
     retained: f64,
     rows_full: u64,
     retained_full: f64,
     row_mass: f64,
-    least: Option<f64>,
+    /// Infinite while there is no row.
+    least: f64,
     broken: u64,
+}
+
+impl Mass {
+    fn new() -> Mass {
+        Mass { retained: 0.0, rows_full: 0, retained_full: 0.0, row_mass: 0.0, least: f64::INFINITY, broken: 0 }
+    }
 }
 
 impl Meter for Mass {
@@ -67,9 +73,8 @@ impl Meter for Mass {
         for row in rows {
             self.retained += row.retained;
             self.row_mass += row.total;
-            if self.least.is_none_or(|least| row.retained < least) {
-                self.least = Some(row.retained);
-            }
+            // Not f64::min, which minds values that are no number: there are none.
+            self.least = if row.retained < self.least { row.retained } else { self.least };
             self.broken += u64::from(row.retained < 0.1 * row.total);
             if row.after_eviction {
                 self.retained_full += row.retained;
@@ -84,7 +89,7 @@ impl Meter for Mass {
             Some(Number::Count(self.rows_full)),
             Some(Number::Real(self.retained_full)),
             Some(Number::Real(self.row_mass)),
-            self.least.map(Number::Real),
+            self.least.is_finite().then_some(Number::Real(self.least)),
             Some(Number::Count(self.broken)),
         ])
     }

@@ -29,10 +29,12 @@ impl Meter for Rows {
 
     fn steps(&mut self, steps: &[StepCounts]) {
         for step in steps {
-            let in_prompt = step.in_prompt;
-            self.in_prompt += u64::from(in_prompt);
-            self.steps += u64::from(!in_prompt && step.measured);
-            self.skipped += u64::from(!in_prompt && !step.measured);
+            let counted = match step {
+                StepCounts { in_prompt: true, .. } => &mut self.in_prompt,
+                StepCounts { measured: true, .. } => &mut self.steps,
+                StepCounts { measured: false, .. } => &mut self.skipped,
+            };
+            *counted += u64::from(step.steps);
         }
     }
 

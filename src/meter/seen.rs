@@ -72,12 +72,12 @@ impl<'a> KeptRow<'a> {
     }
 }
 
-/// What happened in one step of a lane.
+/// What happened in a step of a lane, and in the steps after it in which the same happened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct StepCounts {
-    /// Position of the token that attends.
-    pub step: Position,
+    /// Number of steps.
+    pub steps: u32,
     /// Whether the step belongs to a prompt that is cut down at its end: observed, not measured.
     pub in_prompt: bool,
     /// Whether its rows were measured.
@@ -116,8 +116,14 @@ impl RowCounts {
 impl StepCounts {
     /// What happened in a step.
     #[inline]
-    pub(crate) fn new(step: Position, in_prompt: bool, measured: bool, held: Option<Held>) -> StepCounts {
-        StepCounts { step, in_prompt, measured, held }
+    pub(crate) fn new(in_prompt: bool, measured: bool, held: Option<Held>) -> StepCounts {
+        StepCounts { steps: 1, in_prompt, measured, held }
+    }
+
+    /// Whether the same happened in a step as in these.
+    #[inline]
+    pub(crate) fn are_like(&self, step: &StepCounts) -> bool {
+        StepCounts { steps: step.steps, ..*self } == *step
     }
 }
 

@@ -37,6 +37,8 @@ pub struct PolicyEntry {
     pub ranked: bool,
     /// What of its keeping is part of the policy.
     pub own: OwnKeeping,
+    /// The row that it sees where none is asked for.
+    pub combine: Combine,
     /// Name of [`Policy::probe`] in vector files.
     pub probe: Option<&'static str>,
     /// What it is, and how one is made.
@@ -135,6 +137,7 @@ impl PolicyEntry {
             adds: false,
             ranked: false,
             own: OwnKeeping::NOTHING,
+            combine: Combine::Mean,
             probe: None,
             make,
         }
@@ -186,6 +189,11 @@ impl PolicyEntry {
         PolicyEntry { own, ..self }
     }
 
+    /// The row that it sees where none is asked for.
+    pub const fn combined_by(self, combine: Combine) -> PolicyEntry {
+        PolicyEntry { combine, ..self }
+    }
+
     /// Name of [`Policy::probe`] in vector files.
     pub const fn probe(self, probe: &'static str) -> PolicyEntry {
         PolicyEntry { probe: Some(probe), ..self }
@@ -235,6 +243,11 @@ impl PolicyEntry {
     /// Whether it may be said in what units its slots go.
     pub fn pages(&self) -> bool {
         self.cut_late() && !matches!(self.make, Make::Bound(_))
+    }
+
+    /// How it is kept where nothing is said.
+    pub fn default_keeping(&self) -> Keeping {
+        self.keeping(Keeping { combine: self.combine, ..Keeping::default() })
     }
 
     /// A keeping without what makes no difference to it, and with what is part of it.

@@ -6,26 +6,36 @@
 //! *How this differs from the paper.* The paper splits the budget evenly between heavy hitters and
 //! recent tokens and works on each head of a running model, whose attention is renormalised over
 //! the cache; here the window is a parameter and weights come from the full cache
-//! (`--view renormalized` shows the other).
-//! *Parameters.* `recent-window` (32).
-//! *Cost.* One f64 per slot; one addition per slot and step, one pass per eviction.
+//! (`--view renormalized` shows the other). `score` mean is not the paper's: it divides what a
+//! position received by the rows that showed it, as libraries do (`normalize_scores` of
+//! awslabs/keys_values, ObservedAttention of kvpress), so that age alone earns nothing.
+//! *Parameters.* `recent-window` (32), `score` (sum).
+//! *Cost.* One f64 per slot, and for `score` mean one u32; one addition per slot and step, one pass
+//! per eviction.
 
-use super::entry::{Make, PolicyEntry};
+use super::entry::{Make, PolicyEntry, Setting};
 use super::lowest_score::{ScoreRule, lowest_score};
-use super::parameter::{RECENT_WINDOW, Value};
-use super::{Admission, Observation};
+use super::means::Means;
+use super::parameter::{RECENT_WINDOW, SCORE, Value};
+use super::{Admission, Observation, Overflow, Policy, choose_lowest};
 use crate::kernels;
+use crate::position::{Position, Slot};
 
-pub(super) const ENTRY: PolicyEntry = PolicyEntry::new(
-    "h2o",
-    "keeps the most accumulated attention, and the newest",
-    Make::Policy(|setting| lowest_score(H2o, setting.values.count(&RECENT_WINDOW), setting.budget)),
-)
-.paper("Zhang et al.: H2O, NeurIPS 2023, arXiv 2306.14048")
-.parameters(&[(&RECENT_WINDOW, Value::Count(32))])
-.adds()
-.ranked()
-.probe("scoreOf");
+pub(super) const ENTRY: PolicyEntry =
+    PolicyEntry::new("h2o", "keeps the most accumulated attention, and the newest", Make::Policy(make))
+        .paper("Zhang et al.: H2O, NeurIPS 2023, arXiv 2306.14048")
+        .parameters(&[(&RECENT_WINDOW, Value::Count(32)), (&SCORE, Value::Word("sum"))])
+        .adds()
+        .ranked()
+        .probe("scoreOf");
+
+fn make(Setting { budget, values, .. }: &Setting) -> Box<dyn Policy> {
+    let recent_window = values.count(&RECENT_WINDOW);
+    match values.word(&SCORE) {
+        "mean" => Box::new(MeanH2o { recent_window, means: Means::new(*budget), ranking: Vec::new() }),
+        _ => lowest_score(H2o, recent_window, *budget),
+    }
+}
 
 /// Scores by accumulated attention.
 struct H2o;
@@ -43,5 +53,50 @@ impl ScoreRule for H2o {
 
     fn probe(&self, score: f64) -> Option<f64> {
         Some(score)
+    }
+}
+
+/// Scores by attention per row; what no row has shown ranks above any score.
+struct MeanH2o {
+    recent_window: usize,
+    means: Means,
+    ranking: Vec<f64>,
+}
+
+impl Policy for MeanH2o {
+    fn admit(&mut self, _admission: Admission<'_>) {
+        self.means.admit();
+    }
+
+    fn observe(&mut self, seen: Observation<'_>) {
+        self.means.observe(seen);
+    }
+
+    fn choose(&mut self, overflow: Overflow<'_>, victims: &mut Vec<Slot>) {
+        let candidates = self.means.len().saturating_sub(self.recent_window);
+        self.ranking.clear();
+        self.ranking.extend((0..candidates).map(|slot| self.means.mean(slot)));
+        choose_lowest(&self.ranking, candidates, overflow, victims);
+    }
+
+    fn rank(&mut self, kept: &[Position], ranks: &mut Vec<Option<f64>>) {
+        let candidates = kept.len().saturating_sub(self.recent_window);
+        ranks.extend((0..kept.len()).map(|slot| (slot < candidates).then(|| self.means.mean(slot))));
+    }
+
+    fn forget(&mut self, slots: &[Slot]) {
+        self.means.forget(slots);
+    }
+
+    fn slots(&self) -> Option<usize> {
+        Some(self.means.len())
+    }
+
+    fn probe(&self, slot: Slot) -> Option<f64> {
+        (self.means.observations(slot.0) > 0).then(|| self.means.mean(slot.0))
+    }
+
+    fn slot_bytes(&self) -> usize {
+        self.means.slot_bytes()
     }
 }

@@ -239,12 +239,31 @@ pub const TOUCH: Parameter = Parameter {
     kind: Kind::Real { least: 0.0, most: 1e6 },
 };
 
-/// How much the layer before counts.
+/// How much counts what came before, under the name that the papers give it.
 pub const ALPHA: Parameter = Parameter {
     name: "alpha",
     column: "alpha",
     vector_key: "alpha",
-    summary: "share of the importance that layers hand on, against the layer's own weights",
+    summary: "what came before counts: the share of the importance of the layer before against the layer's own \
+              weights, or what is left of a carried score at a cut",
+    kind: Kind::Real { least: 0.0, most: 1.0 },
+};
+
+/// What a position is scored by.
+pub const SCORE: Parameter = Parameter {
+    name: "score",
+    column: "score",
+    vector_key: "score",
+    summary: "what a position is scored by: all that it received, or that by the rows that showed it",
+    kind: Kind::Word(&["sum", "mean"]),
+};
+
+/// How much of the budget goes to what varies.
+pub const STEADY: Parameter = Parameter {
+    name: "steady",
+    column: "steady",
+    vector_key: "steady",
+    summary: "share of the budget that stays because its weights vary most",
     kind: Kind::Real { least: 0.0, most: 1.0 },
 };
 
@@ -318,6 +337,8 @@ pub const PARAMETERS: &[&Parameter] = &[
     &THRESHOLD,
     &ALPHA,
     &TOUCH,
+    &SCORE,
+    &STEADY,
     &START_SIZE,
     &RECENT_SIZE,
     &MAX_SIZE,

@@ -3,8 +3,8 @@
 
 pub use super::entry::{Make, PolicyEntry, Setting};
 use super::{
-    cross_layer, decay, full, future_greedy, h2o, lru, openvino, optimal, oracle, pyramidkv, random, scissorhands,
-    scissorhands_paper, sliding_window, snapkv, streaming_llm, tova,
+    cross_layer, decay, full, future_greedy, g_kv, h2o, lru, openvino, optimal, oracle, pyramidkv, random, roco,
+    scissorhands, scissorhands_paper, sliding_window, snapkv, streaming_llm, tova,
 };
 use crate::names::find_named;
 
@@ -16,6 +16,7 @@ pub static POLICIES: &[PolicyEntry] = &[
     random::ENTRY,
     lru::ENTRY,
     h2o::ENTRY,
+    roco::ENTRY,
     scissorhands::ENTRY,
     scissorhands_paper::ENTRY,
     cross_layer::ENTRY,
@@ -23,6 +24,7 @@ pub static POLICIES: &[PolicyEntry] = &[
     decay::ENTRY,
     snapkv::ENTRY,
     pyramidkv::ENTRY,
+    g_kv::ENTRY,
     openvino::ENTRY,
     oracle::ENTRY,
     optimal::ENTRY,

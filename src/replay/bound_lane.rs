@@ -39,7 +39,7 @@ impl BoundLane {
             if measured {
                 (0..self.heads.len()).for_each(|head| self.measure(batch, step, head));
             }
-            self.meters.add_step(StepCounts::new(position, in_prompt, measured, None));
+            self.meters.add_step(StepCounts::new(in_prompt, measured, None));
         }
         self.meters.flush();
         self.meters.swap(counts);

@@ -96,7 +96,7 @@ impl CacheLanes {
                 for step in 0..steps {
                     run_step(lanes, &batches, step, logs.as_deref_mut())?;
                 }
-                lanes.iter_mut().for_each(PolicyLane::end_batch);
+                lanes.iter_mut().zip(batches).try_for_each(|(lane, batch)| lane.end_batch(batch))?;
             }
         }
         Ok(())

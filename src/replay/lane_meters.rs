@@ -10,11 +10,17 @@ pub(super) struct LaneMeters {
     plans: Vec<MeterPlan>,
     budget: Option<usize>,
     running: Running,
-    /// Those of the step under way, where steps are recorded.
-    of_step: Option<Running>,
     counts: Counts,
-    /// Rows before the step under way.
+    /// The step under way, where steps are recorded.
+    recording: Option<Recording>,
+}
+
+/// A step that is recorded besides being counted.
+struct Recording {
+    running: Running,
+    /// Rows that were counted before it.
     rows_before: usize,
+    step: Option<StepCounts>,
 }
 
 /// What the engine has counted and meters have not. A thread's lanes, which take turns, write to the
@@ -32,7 +38,7 @@ impl LaneMeters {
         let possible = |plan: &&MeterPlan| has_kept_set || !plan.entry.needs.has_any(set);
         let plans: Vec<MeterPlan> = plans.iter().filter(possible).cloned().collect();
         let running = Running::start(plans.iter(), budget);
-        LaneMeters { plans, budget, running, of_step: None, counts: Counts::default(), rows_before: 0 }
+        LaneMeters { plans, budget, running, counts: Counts::default(), recording: None }
     }
 
     /// Whether a meter looks at the weights of kept positions.
@@ -44,15 +50,15 @@ impl LaneMeters {
     /// Begins a step that is to be recorded.
     pub(super) fn start_recording(&mut self) {
         let by_step = self.plans.iter().filter(|plan| plan.entry.by_step);
-        self.of_step = Some(Running::start(by_step, self.budget));
-        self.rows_before = self.counts.rows.len();
+        let running = Running::start(by_step, self.budget);
+        self.recording = Some(Recording { running, rows_before: self.counts.rows.len(), step: None });
     }
 
     /// What was counted of the step under way.
     pub(super) fn recorded(&mut self) -> Tally {
-        let mut step = self.of_step.take().expect("the step was begun");
-        step.count(&self.counts.rows[self.rows_before..], self.counts.steps.last_chunk::<1>().map_or(&[], |last| last));
-        step.finish(&LaneEnd::new(None))
+        let Recording { mut running, rows_before, step } = self.recording.take().expect("the step was begun");
+        running.count(&self.counts.rows[rows_before..], step.as_slice());
+        running.finish(&LaneEnd::new(None))
     }
 
     /// Takes in a measured row.
@@ -62,14 +68,20 @@ impl LaneMeters {
         if self.running.by_row {
             let seen = KeptRow::new(counts, positions, weights, row);
             self.running.look_at(seen);
-            self.of_step.iter_mut().for_each(|step| step.look_at(seen));
+            self.recording.iter_mut().for_each(|step| step.running.look_at(seen));
         }
     }
 
     /// Takes in a step.
     #[inline]
     pub(super) fn add_step(&mut self, counts: StepCounts) {
-        self.counts.steps.push(counts);
+        if let Some(recording) = &mut self.recording {
+            recording.step = Some(counts);
+        }
+        match self.counts.steps.last_mut() {
+            Some(last) if last.are_like(&counts) => last.steps += 1,
+            _ => self.counts.steps.push(counts),
+        }
     }
 
     /// Hands on what was counted: once a batch, so that meters cost no call a row.

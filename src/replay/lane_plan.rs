@@ -24,7 +24,7 @@ impl LanePlan {
     /// A lane with default parameters, kept as is done where nothing is said.
     pub fn new(entry: &'static PolicyEntry, budget: usize) -> LanePlan {
         let budget = entry.budgeted.then_some(budget);
-        LanePlan { entry, budget, values: entry.defaults(), keeping: entry.keeping(Keeping::default()) }
+        LanePlan { entry, budget, values: entry.defaults(), keeping: entry.default_keeping() }
     }
 
     /// The lane kept in this way, as far as that makes a difference to its policy.

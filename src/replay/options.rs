@@ -53,7 +53,8 @@ pub struct Options {
     pub steps: Option<usize>,
     /// What to do with rows that are no attention.
     pub bad_rows: BadRows,
-    /// Number of threads; 0 means one for each core.
+    /// Number of threads; 0: those of the program, one for each core unless [`use_threads`](crate::threads::use_threads)
+    /// said otherwise.
     pub threads: usize,
     /// How budgets are dealt out to caches.
     pub budgets: CacheBudgets,

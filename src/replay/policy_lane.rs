@@ -54,14 +54,17 @@ impl PolicyLane {
         for step in 0..batch.len() {
             self.step(batch, step, log.as_deref_mut())?;
         }
-        self.end_batch();
+        let ended = self.end_batch(batch);
         self.meters.swap(counts);
-        Ok(())
+        ended
     }
 
-    /// Counts what the steps since the last call showed.
-    pub(super) fn end_batch(&mut self) {
+    /// Counts what the steps of a batch showed, and checks the policy's state: once a batch, since it is a
+    /// call that most steps can do without.
+    pub(super) fn end_batch(&mut self, batch: &StepBatch) -> Result<()> {
         self.meters.flush();
+        let last = batch.len().checked_sub(1).map(|step| batch.position(step));
+        last.map_or(Ok(()), |last| self.cache.check_state(last))
     }
 
     pub(super) fn finish(self) -> Tally {
@@ -90,7 +93,7 @@ impl PolicyLane {
         let mut victims = log.is_some().then(Vec::new);
         let evicted = self.evict(position, victims.as_mut())?;
         let (kept, measured) = (self.cache.kept().len(), known && !in_prompt);
-        self.meters.add_step(StepCounts::new(position, in_prompt, measured, Some(Held::new(kept, evicted, expired))));
+        self.meters.add_step(StepCounts::new(in_prompt, measured, Some(Held::new(kept, evicted, expired))));
         if let (Some(log), Some(victims)) = (log, victims) {
             let counted = self.meters.recorded();
             log.push(StepRecord { step: position, kept, measured: measured.then_some(counted), victims });

@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::keeping::{PromptMode, Scope};
 use crate::meter::Tally;
 use crate::needs::Needs;
+use crate::threads::on_threads;
 use crate::trace::Source;
 
 /// Replays the caches of a trace through the lanes.
@@ -34,9 +35,7 @@ pub fn replay(
     let budgets = check(source, caches, lanes, options)?;
     let sets = Sets { caches, layers: sets_of(caches, Scope::Layer) };
     let context = Context { source, lanes, sets: &sets, budgets: &budgets, options, observer };
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(options.threads).build();
-    let pool = pool.map_err(|error| Error::usage(format!("cannot start {} threads: {error}", options.threads)))?;
-    pool.install(|| replay_all(context))
+    on_threads(options.threads, || replay_all(context))?
 }
 
 /// The budget of each lane (outer) on each of its kept sets, where all is possible.

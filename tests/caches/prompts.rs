@@ -260,7 +260,7 @@ fn the_optimum_of_a_block_is_what_trying_everything_finds() {
         assert!((of("optimal") - best).abs() < 1e-6, "{what}: {} is not {best}", of("optimal"));
         assert!(of("oracle") >= best - 1e-6, "{what}: oracle");
         // Blocks of a policy of its own are cut a row later than a prompt ends.
-        let held = |lane: &LanePlan| lane.entry.budgeted && lane.entry.own.cuts.is_none();
+        let held = |lane: &kvsim::replay::LanePlan| lane.entry.budgeted && lane.entry.own.cuts.is_none();
         for (lane, tally) in lanes.iter().zip(&tallies).filter(|(lane, _)| held(lane)) {
             let name = lane.entry.name;
             assert!(tally.real("retained_mass_sum") <= of("oracle") + 1e-6, "{what}: {name} above the oracle");

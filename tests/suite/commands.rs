@@ -88,7 +88,10 @@ fn policies_lists_the_table_with_defaults_bytes_and_papers() {
         }
     }
     let list = words(&kvsim(&["policies"]).report());
-    assert!(list.contains("and the newest recent-window 32 12 6156 Zhang"), "h2o: 8 + 4 bytes a slot, 513 slots");
+    assert!(
+        list.contains("and the newest recent-window 32, score sum 12 6156 Zhang"),
+        "h2o: 8 + 4 bytes a slot, 513 slots"
+    );
 }
 
 #[test]

@@ -315,5 +315,5 @@ fn a_policy_that_there_is_not_gets_a_suggestion() {
     let refuses = |list: &str, parts: &[&str]| kvsim(&["replay", SMALL, "--policy", list]).refuses(2, parts);
     refuses("scisorhands", &["unknown policy \"scisorhands\": did you mean scissorhands?"]);
     refuses("belady", &["unknown policy \"belady\"; there are full, sliding-window"]);
-    refuses("h2o:sinks=4", &["h2o has no parameter \"sinks\"; it has recent-window"]);
+    refuses("h2o:sinks=4", &["h2o has no parameter \"sinks\"; it has recent-window, score"]);
 }

@@ -44,10 +44,11 @@ fn every_lane(budget: usize) -> Vec<LanePlan> {
         .iter()
         .filter(|entry| !entry.own.is_any())
         .map(|entry| {
-            let small: Vec<(&str, usize)> = [("recent-window", 1), ("sinks", 1), ("drop", 1)]
-                .into_iter()
-                .filter(|(name, _)| entry.parameters.iter().any(|(parameter, _)| parameter.name == *name))
-                .collect();
+            let takes = |name: &str| entry.parameters.iter().any(|(parameter, _)| parameter.name == name);
+            // Where the rows that are observed are the window too.
+            let window = if takes("recent-window") { "recent-window" } else { "obs-window" };
+            let small: Vec<(&str, usize)> =
+                [(window, 1), ("sinks", 1), ("drop", 1)].into_iter().filter(|(name, _)| takes(name)).collect();
             lane(entry.name, budget, &small)
         })
         .collect()

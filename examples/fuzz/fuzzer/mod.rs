@@ -51,7 +51,14 @@ pub struct Summary {
 const MOST_OF_A_KIND: usize = 3;
 
 /// Runs a plan, calling `progress` with the number of executions that are done.
-pub fn run(plan: &Plan, progress: &dyn Fn(u64)) -> Summary {
+///
+/// All on one thread of a pool of one, so that no replay starts threads of its own.
+pub fn run(plan: &Plan, progress: &(dyn Fn(u64) + Sync)) -> Summary {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
+    pool.install(|| run_here(plan, progress))
+}
+
+fn run_here(plan: &Plan, progress: &dyn Fn(u64)) -> Summary {
     let folder = tempfile::tempdir().expect("a folder for the inputs");
     let (samples, mut summary) = (corpus::samples(), Summary::default());
     let watch = watch::Watch::start(&plan.keep);

@@ -1,0 +1,6 @@
+//! The policies that engines and libraries ship: what a correct build reports of them on recorded attention.
+
+#[allow(dead_code, reason = "shared with the other programs of tests")]
+#[path = "../suite/common/mod.rs"]
+mod common;
+mod streaming;
