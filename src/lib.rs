@@ -106,6 +106,8 @@ pub mod memory;
 pub mod meter;
 pub mod names;
 pub mod needs;
+#[cfg(feature = "pictures")]
+pub mod picture;
 pub mod policy;
 pub mod position;
 pub mod replay;

@@ -12,11 +12,13 @@ mod memory;
 mod notes;
 mod output;
 mod parameters;
+mod plot;
 mod policies;
 mod progress;
 mod read_args;
 mod replay;
 mod report_args;
+mod results_args;
 mod streams;
 mod table;
 mod timing;
@@ -54,6 +56,7 @@ pub struct Cli {
 enum Command {
     Replay(Box<replay::ReplayArgs>),
     Table(table::TableArgs),
+    Plot(plot::PlotArgs),
     Generate(generate::GenerateArgs),
     Convert(convert::ConvertArgs),
     Inspect(inspect::InspectArgs),
@@ -72,6 +75,7 @@ impl Cli {
         match self.command {
             Command::Replay(args) => args.run(),
             Command::Table(args) => args.run(),
+            Command::Plot(args) => args.run(),
             Command::Generate(args) => args.run(),
             Command::Convert(args) => args.run(),
             Command::Inspect(args) => args.run(),

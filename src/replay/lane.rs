@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::meter::Tally;
 
 /// A lane of either kind.
+#[expect(clippy::large_enum_variant, reason = "most lanes are of the larger kind")]
 pub(super) enum Lane {
     Policy(PolicyLane),
     Bound(BoundLane),
