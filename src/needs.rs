@@ -34,6 +34,9 @@ impl Needs {
     /// A record of what each lane did in every step.
     pub const STEP_RECORDS: Needs = Needs(1 << 9);
 
+    /// The positions that are held after each step.
+    pub const HELD_POSITIONS: Needs = Needs(1 << 10);
+
     /// What a trace may hold besides rows.
     pub const OF_TRACES: Needs = Needs::QUERIES.and(Needs::KEYS).and(Needs::VALUES);
 
@@ -70,7 +73,7 @@ impl Needs {
 }
 
 /// Every thing by its name.
-const NAMES: [(Needs, &str); 10] = [
+const NAMES: [(Needs, &str); 11] = [
     (Needs::KEPT_SET, "a kept set"),
     (Needs::KEPT_WEIGHTS, "the weights of kept positions"),
     (Needs::HEAD_ROWS, "the rows of single query heads"),
@@ -81,6 +84,7 @@ const NAMES: [(Needs, &str); 10] = [
     (Needs::FUTURE, "the rows to come"),
     (Needs::LAYERS, "several layers side by side"),
     (Needs::STEP_RECORDS, "a record of every step"),
+    (Needs::HELD_POSITIONS, "the positions held after each step"),
 ];
 
 impl fmt::Display for Needs {

@@ -1,5 +1,6 @@
 //! A cohort: the sections that are replayed side by side, their rows, and the lanes that see them.
 
+use super::cache_bytes::bytes_of;
 use super::cache_lanes::{CacheLanes, LaneStart};
 use super::caches::CachePlan;
 use super::context::Context;
@@ -15,9 +16,10 @@ use super::section::{Section, SetPlace, sets};
 use super::step_batch::StepBatch;
 use crate::error::Result;
 use crate::keeping::Scope;
-use crate::meter::Tally;
+use crate::meter::{MeterSite, Tally};
 use crate::needs::Needs;
 use crate::policy::entry::Setting;
+use crate::policy::parameter::{RECENT_WINDOW, SINKS};
 use rayon::prelude::*;
 
 /// Sections on their way through the replay.
@@ -161,7 +163,23 @@ fn site<'a>(
         view: options.view,
         window: cache.window,
         meters: &options.meters,
+        counted: counted(context, cache, plan, setting),
     }
+}
+
+/// What meters know of a kept set.
+fn counted(context: Context<'_>, cache: &CachePlan, plan: &LanePlan, setting: &Setting) -> MeterSite {
+    let info = context.source.info();
+    let window = |parameter| setting.values.get(parameter).map(|_| setting.values.count(parameter));
+    let mut site = MeterSite::default();
+    site.budget = plan.budget.map(|_| setting.budget);
+    site.recent_window = window(&RECENT_WINDOW);
+    site.sinks = window(&SINKS);
+    site.layer = cache.label.layer;
+    site.window = cache.window;
+    site.first = info.first_position;
+    site.bytes = bytes_of(info, cache);
+    site
 }
 
 fn watches<'a>(context: Context<'a>, sections: &'a [Section<'a>]) -> Vec<RowWatch<'a>> {

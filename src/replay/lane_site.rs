@@ -4,7 +4,7 @@ use super::options::ViewKind;
 use super::schedule::Schedule;
 use super::section::HeadRange;
 use crate::keeping::Combine;
-use crate::meter::MeterPlan;
+use crate::meter::{MeterPlan, MeterSite};
 use crate::needs::Needs;
 use crate::position::Position;
 use crate::trace::SelfAttention;
@@ -29,4 +29,6 @@ pub(super) struct LaneSite<'a> {
     /// Number of positions that the layer attends to, where it is fewer than all.
     pub window: Option<usize>,
     pub meters: &'a [MeterPlan],
+    /// What meters know of it.
+    pub counted: MeterSite,
 }
