@@ -42,6 +42,9 @@ impl Needs {
     /// In that record, what each position was judged by where something was evicted.
     pub const SCORES: Needs = Needs(1 << 13);
 
+    /// The positions that are held after each step.
+    pub const HELD_POSITIONS: Needs = Needs(1 << 14);
+
     /// What a trace may hold besides rows.
     pub const OF_TRACES: Needs = Needs::QUERIES.and(Needs::KEYS).and(Needs::VALUES);
 
@@ -78,7 +81,7 @@ impl Needs {
 }
 
 /// Every thing by its name.
-const NAMES: [(Needs, &str); 14] = [
+const NAMES: [(Needs, &str); 15] = [
     (Needs::KEPT_SET, "a kept set"),
     (Needs::KEPT_WEIGHTS, "the weights of kept positions"),
     (Needs::HEAD_ROWS, "the rows of single query heads"),
@@ -93,6 +96,7 @@ const NAMES: [(Needs, &str); 14] = [
     (Needs::HITS, "the hits of every row"),
     (Needs::READS, "a choice of what is read"),
     (Needs::SCORES, "what positions were judged by"),
+    (Needs::HELD_POSITIONS, "the positions held after each step"),
 ];
 
 impl fmt::Display for Needs {

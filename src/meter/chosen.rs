@@ -1,6 +1,6 @@
 //! Which meters run: the default ones, or those that were named.
 
-use super::{METERS, MeterEntry, MeterSetting, Run};
+use super::{METERS, MeterEntry, MeterSetting, MeterSite, Run};
 use crate::names::find_named;
 use crate::policy::parameter::{Value, Values};
 use crate::policy::spec::{Named, named_values};
@@ -20,9 +20,9 @@ impl MeterPlan {
         MeterPlan { entry, values: entry.defaults() }
     }
 
-    /// What the meter of a cache with this budget is made from.
-    pub(crate) fn setting(&self, budget: Option<usize>) -> MeterSetting {
-        MeterSetting { budget, values: self.values.clone() }
+    /// What the meter of a cache is made from.
+    pub(crate) fn setting(&self, site: MeterSite) -> MeterSetting {
+        MeterSetting { site, values: self.values.clone() }
     }
 }
 
@@ -91,7 +91,7 @@ mod tests {
     fn meters_run_once_each_in_the_order_of_the_list_and_some_always() {
         assert_eq!(names("sink_mass,mass"), "rows mass budget sink_mass");
         assert_eq!(names("Kept-Entropy"), "rows budget kept_entropy");
-        assert_eq!(names("default,sink_mass"), "rows mass heavy pivotal peaks kept budget read sink_mass");
+        assert_eq!(names("default,sink_mass"), "rows mass heavy pivotal peaks kept memory budget read sink_mass");
         assert_eq!(names("all"), METERS.iter().map(|entry| entry.name).collect::<Vec<_>>().join(" "));
         let default: Vec<&str> = defaults().iter().map(|plan| plan.entry.name).collect();
         assert_eq!(names("default"), default.join(" "));

@@ -18,6 +18,8 @@ mod joint;
 mod kept;
 mod kept_entropy;
 mod mass;
+mod memory;
+mod pages;
 mod peaks;
 mod pivotal;
 mod read;
@@ -28,10 +30,14 @@ mod tally;
 
 pub use chosen::{MeterPlan, chosen, defaults, least};
 pub use column::{Better, Figure, Merge, Number, Reading, Sum};
-pub use entry::{MeterEntry, MeterSetting, Run};
+pub use entry::{MeterEntry, MeterSetting, MeterSite, Run};
 pub use joint::JointRows;
+pub use memory::Bytes;
+pub use pages::PageUse;
 pub use seen::{Held, Hits, KeptRow, LaneEnd, Reads, RowCounts, StepCounts};
 pub use tally::{Counted, Tally};
+
+use crate::position::Position;
 
 /// Counts what a lane does on one cache.
 pub trait Meter: Send {
@@ -51,6 +57,12 @@ pub trait Meter: Send {
         let _ = steps;
     }
 
+    /// The positions that are held at the end of a step that is no part of a prompt. Called only where the
+    /// meter needs [`Needs::HELD_POSITIONS`](crate::needs::Needs::HELD_POSITIONS).
+    fn held(&mut self, step: Position, kept: &[Position]) {
+        let _ = (step, kept);
+    }
+
     /// What was counted, once the last step is over.
     fn finish(self: Box<Self>, end: &LaneEnd) -> Counted;
 }
@@ -63,8 +75,10 @@ pub static METERS: &[MeterEntry] = &[
     pivotal::ENTRY,
     peaks::ENTRY,
     kept::ENTRY,
+    memory::ENTRY,
     budget::ENTRY,
     read::ENTRY,
     kept_entropy::ENTRY,
     sink_mass::ENTRY,
+    pages::ENTRY,
 ];

@@ -3,7 +3,7 @@
 //! Sums and counts only, so that figures merge exactly; means are made later.
 
 use super::column::{Number, Reading};
-use super::{JointRows, LaneEnd, METERS, MeterEntry, MeterPlan};
+use super::{JointRows, LaneEnd, METERS, MeterEntry, MeterPlan, MeterSite, PageUse};
 
 /// What the meters of one lane counted on one cache, or on several together.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -25,6 +25,8 @@ pub enum Counted {
     Sums(Vec<Option<Number>>),
     /// The numbers of a [joint](MeterEntry::joint) meter.
     Joint(JointRows),
+    /// The pages of a lane's caches.
+    Pages(PageUse),
 }
 
 impl Counted {
@@ -45,7 +47,7 @@ impl Tally {
     pub fn of_no_cache(meters: &[MeterPlan]) -> Tally {
         let mut tally = Tally::default();
         for plan in meters {
-            let meter = (plan.entry.make)(&plan.setting(None));
+            let meter = (plan.entry.make)(&plan.setting(MeterSite::default()));
             tally.add(plan.entry, meter.finish(&LaneEnd::new(None)));
         }
         tally
@@ -67,6 +69,7 @@ impl Tally {
             let index = meter.entry.sums.iter().position(|known| known.name == sum)?;
             match (&meter.counted, meter.entry.joint) {
                 (Counted::Sums(sums), _) => sums[index],
+                (Counted::Pages(pages), _) => pages.sums()[index],
                 (Counted::Joint(rows), Some(make)) => make(rows)[index],
                 (Counted::Joint(_), None) => panic!("meter {:?} is not declared joint", meter.entry.name),
             }
@@ -107,7 +110,7 @@ impl Tally {
     pub fn joint(&self, meter: &str) -> Option<&JointRows> {
         self.meters.iter().find(|own| own.entry.name == meter).and_then(|own| match &own.counted {
             Counted::Joint(rows) => Some(rows),
-            Counted::Sums(_) => None,
+            Counted::Sums(_) | Counted::Pages(_) => None,
         })
     }
 
@@ -132,6 +135,7 @@ impl MeterSums {
     fn merge(&mut self, other: &MeterSums) {
         match (&mut self.counted, &other.counted) {
             (Counted::Joint(own), Counted::Joint(theirs)) => own.merge(theirs),
+            (Counted::Pages(own), Counted::Pages(theirs)) => own.merge(theirs),
             (Counted::Sums(own), Counted::Sums(theirs)) => {
                 for ((sum, own), theirs) in self.entry.sums.iter().zip(own).zip(theirs) {
                     *own = match (*own, *theirs) {

@@ -27,7 +27,7 @@ impl BoundLane {
         let LaneSite { heads, self_attention, schedule, first, .. } = *site;
         let window = site.window.unwrap_or(usize::MAX);
         let alive = if self_attention == SelfAttention::Included { window } else { window.saturating_sub(1) };
-        let meters = LaneMeters::new(site.meters, Needs::NOTHING, site.budget);
+        let meters = LaneMeters::new(site.meters, Needs::NOTHING, site.counted);
         BoundLane { bound, heads, self_attention, alive, schedule, first, meters }
     }
 

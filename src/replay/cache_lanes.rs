@@ -56,8 +56,9 @@ impl CacheLanes {
             Make::PromptEnd(_) => {
                 // What it keeps is its budget here: as the cut says, or everything.
                 let schedule = Schedule { budget: cut.map(|cut| cut.kept), ..site.schedule };
-                let budget = site.budget.map(|budget| cut.map_or(budget, |cut| cut.kept));
-                let site = LaneSite { schedule, budget, needs: Needs::NOTHING, ..*site };
+                let mut counted = site.counted;
+                counted.budget = counted.budget.map(|budget| cut.map_or(budget, |cut| cut.kept));
+                let site = LaneSite { schedule, counted, needs: Needs::NOTHING, ..*site };
                 Lane::Policy(PolicyLane::new(&site, Box::new(CutOnce::new(*cut))))
             }
             Make::Bound(make) => Lane::Bound(BoundLane::new(site, make(setting))),

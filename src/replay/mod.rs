@@ -9,6 +9,7 @@
 mod blocks;
 mod bound_lane;
 mod cache;
+mod cache_bytes;
 mod cache_lanes;
 pub(crate) mod caches;
 mod cohort;

@@ -45,7 +45,7 @@ impl PolicyLane {
             window,
             cache,
             view: View::new(site.needs, site.view, site.combine),
-            meters: LaneMeters::new(site.meters, OF_POLICIES, site.budget),
+            meters: LaneMeters::new(site.meters, OF_POLICIES, site.counted),
             has_evicted: false,
             judged: site.judged,
             played: None,
@@ -113,6 +113,9 @@ impl PolicyLane {
         let mut victims = log.is_some().then(Vec::new);
         let evicted = self.evict(position, victims.as_mut())?;
         let (kept, measured) = (self.cache.kept().len(), known && !in_prompt);
+        if !in_prompt {
+            self.meters.show_held(position, self.cache.kept());
+        }
         self.meters.add_step(StepCounts::new(in_prompt, measured, Some(Held::new(kept, evicted, expired))));
         if let (Some(log), Some(victims)) = (log, victims) {
             let counted = self.meters.recorded();

@@ -25,7 +25,7 @@ pub(super) struct SelectorLane {
 impl SelectorLane {
     pub(super) fn new(site: &LaneSite<'_>, selector: Box<dyn Selector>) -> SelectorLane {
         let LaneSite { heads, schedule, window, .. } = *site;
-        let meters = LaneMeters::new(site.meters, Needs::HITS.and(Needs::READS), site.budget);
+        let meters = LaneMeters::new(site.meters, Needs::HITS.and(Needs::READS), site.counted);
         SelectorLane { selector, heads, schedule, window, meters, reads: Reads::default() }
     }
 
