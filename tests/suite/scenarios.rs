@@ -52,8 +52,8 @@ fn every_lane(budget: usize) -> Vec<LanePlan> {
                 [(window, 1), ("sinks", 1), ("drop", 1)].into_iter().filter(|(name, _)| takes(name)).collect();
             lane(entry.name, budget, &small)
         })
-        // What cuts at the end of a prompt needs one.
-        .filter(|lane| !lane.entry.needs.has(Needs::PROMPT_END))
+        // What cuts at the end of a prompt needs one, and selectors keep everything.
+        .filter(|lane| !lane.entry.needs.has(Needs::PROMPT_END) && !lane.entry.is_selector())
         .collect()
 }
 
