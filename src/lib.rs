@@ -111,6 +111,7 @@ pub mod position;
 pub mod replay;
 pub mod report;
 pub mod slots;
+pub mod tensors;
 pub mod text;
 pub mod threads;
 pub mod trace;

@@ -34,8 +34,14 @@ impl Needs {
     /// A record of what each lane did in every step.
     pub const STEP_RECORDS: Needs = Needs(1 << 9);
 
+    /// The projection behind the heads of a layer.
+    pub const PROJECTION: Needs = Needs(1 << 10);
+    /// Gradients at the outputs of heads.
+    pub const GRADIENTS: Needs = Needs(1 << 11);
+
     /// What a trace may hold besides rows.
-    pub const OF_TRACES: Needs = Needs::QUERIES.and(Needs::KEYS).and(Needs::VALUES);
+    pub const OF_TRACES: Needs =
+        Needs::QUERIES.and(Needs::KEYS).and(Needs::VALUES).and(Needs::PROJECTION).and(Needs::GRADIENTS);
 
     /// Both.
     pub const fn and(self, other: Needs) -> Needs {
@@ -70,7 +76,7 @@ impl Needs {
 }
 
 /// Every thing by its name.
-const NAMES: [(Needs, &str); 10] = [
+const NAMES: [(Needs, &str); 12] = [
     (Needs::KEPT_SET, "a kept set"),
     (Needs::KEPT_WEIGHTS, "the weights of kept positions"),
     (Needs::HEAD_ROWS, "the rows of single query heads"),
@@ -81,6 +87,8 @@ const NAMES: [(Needs, &str); 10] = [
     (Needs::FUTURE, "the rows to come"),
     (Needs::LAYERS, "several layers side by side"),
     (Needs::STEP_RECORDS, "a record of every step"),
+    (Needs::PROJECTION, "the projections behind its heads"),
+    (Needs::GRADIENTS, "gradients at the outputs of its heads"),
 ];
 
 impl fmt::Display for Needs {

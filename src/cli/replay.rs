@@ -103,6 +103,11 @@ pub struct ReplayArgs {
         value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=65536))]
     heavy_hitters: usize,
 
+    /// Measure outputs in the rows of every Nth position only, from the first on: cheaper on long traces
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "How to measure",
+        value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
+    output_every: usize,
+
     /// What policies see of a row: the recorded weights, or these divided by their sum
     #[arg(long, value_parser = words::<ViewKind>(), default_value = "raw", help_heading = "How to measure")]
     view: ViewKind,
@@ -235,6 +240,7 @@ impl ReplayArgs {
             steps: self.steps,
             bad_rows: self.on_bad_row,
             meters: self.meter_plans()?,
+            output_every: self.output_every,
             max_memory: self.read.max_memory.unwrap_or(DEFAULT_MAX_MEMORY),
             ..Options::default()
         })

@@ -100,7 +100,7 @@ impl Job {
     /// Why every figure will be blank, where that can be told.
     fn nothing_to_measure(&self) -> Option<String> {
         let most = self.trace.rows().max().unwrap_or(0);
-        let Some(prompt) = self.lanes.iter().map(|lane| lane.keeping.prompt.end()).min() else { return None };
+        let prompt = self.lanes.iter().map(|lane| lane.keeping.prompt.end()).min()?;
         match most {
             0 => Some("there is no row to replay".to_owned()),
             _ if self.trace.info().first_position.index() + most <= prompt.index() => {

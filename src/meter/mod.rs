@@ -17,19 +17,26 @@ mod heavy;
 mod joint;
 mod kept;
 mod kept_entropy;
+mod layer_counts;
+mod layer_error;
 mod mass;
+mod output_error;
 mod peaks;
 mod pivotal;
+mod predicted_loss;
 mod rows;
 mod seen;
 mod sink_mass;
 mod tally;
+mod value_mass;
 
 pub use chosen::{MeterPlan, chosen, defaults};
 pub use column::{Better, Figure, Merge, Number, Reading, Sum};
 pub use entry::{MeterEntry, MeterSetting, Run};
 pub use joint::JointRows;
-pub use seen::{Held, Hits, KeptRow, LaneEnd, RowCounts, StepCounts};
+pub use layer_counts::LayerCounts;
+pub use layer_error::{LayerErrors, LayerRow};
+pub use seen::{Held, Hits, KeptRow, LaneEnd, OutputRow, RowCounts, StepCounts};
 pub use tally::{Counted, Tally};
 
 /// Counts what a lane does on one cache.
@@ -65,4 +72,8 @@ pub static METERS: &[MeterEntry] = &[
     budget::ENTRY,
     kept_entropy::ENTRY,
     sink_mass::ENTRY,
+    output_error::ENTRY,
+    value_mass::ENTRY,
+    layer_error::ENTRY,
+    predicted_loss::ENTRY,
 ];

@@ -261,6 +261,24 @@ pub const STEADY: Parameter = Parameter {
     kind: Kind::Real { least: 0.0, most: 1.0 },
 };
 
+/// The policy whose scores another one weighs.
+pub const HOST: Parameter = Parameter {
+    name: "host",
+    column: "host",
+    vector_key: "host",
+    summary: "the policy whose scores are weighed",
+    kind: Kind::Word(&["h2o", "scissorhands", "tova", "snapkv"]),
+};
+
+/// Queries that those to come are expected to be like.
+pub const QUERY_WINDOW: Parameter = Parameter {
+    name: "query-window",
+    column: "query_window",
+    vector_key: "queryWindow",
+    summary: "last queries that those to come are expected to be like",
+    kind: Kind::Count { least: 1, odd: false },
+};
+
 /// Every parameter, in the order of report columns.
 pub const PARAMETERS: &[&Parameter] = &[
     &RECENT_WINDOW,
@@ -279,6 +297,8 @@ pub const PARAMETERS: &[&Parameter] = &[
     &TOUCH,
     &SCORE,
     &STEADY,
+    &HOST,
+    &QUERY_WINDOW,
 ];
 
 /// The values of one lane's parameters, in the policy's own order.

@@ -3,8 +3,9 @@
 
 pub use super::entry::{Make, PolicyEntry, Setting};
 use super::{
-    cross_layer, decay, full, future_greedy, g_kv, h2o, lru, optimal, oracle, pyramidkv, random, roco, scissorhands,
-    scissorhands_paper, sliding_window, snapkv, streaming_llm, tova,
+    caote, criticalkv, cross_layer, decay, expected_attention, full, future_greedy, g_kv, h2o, keydiff, knorm, lru,
+    optimal, oracle, pyramidkv, random, roco, scissorhands, scissorhands_paper, sliding_window, snapkv, streaming_llm,
+    tova, vatp,
 };
 use crate::names::find_named;
 
@@ -25,6 +26,12 @@ pub static POLICIES: &[PolicyEntry] = &[
     snapkv::ENTRY,
     pyramidkv::ENTRY,
     g_kv::ENTRY,
+    knorm::ENTRY,
+    keydiff::ENTRY,
+    vatp::ENTRY,
+    caote::ENTRY,
+    criticalkv::ENTRY,
+    expected_attention::ENTRY,
     oracle::ENTRY,
     optimal::ENTRY,
     future_greedy::ENTRY,

@@ -6,8 +6,10 @@ use super::section::HeadRange;
 use crate::keeping::Combine;
 use crate::meter::MeterPlan;
 use crate::needs::Needs;
+use crate::policy::sight::CacheTensors;
 use crate::position::Position;
 use crate::trace::SelfAttention;
+use std::sync::Arc;
 
 /// Where a lane works.
 #[derive(Clone, Copy)]
@@ -29,4 +31,6 @@ pub(super) struct LaneSite<'a> {
     /// Number of positions that the layer attends to, where it is fewer than all.
     pub window: Option<usize>,
     pub meters: &'a [MeterPlan],
+    /// What the cache has besides rows, where the policy looks at it.
+    pub tensors: Option<&'a Arc<CacheTensors>>,
 }
