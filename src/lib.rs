@@ -118,6 +118,7 @@ pub mod recommend;
 pub mod replay;
 pub mod report;
 pub mod slots;
+pub mod tensors;
 pub mod text;
 pub mod threads;
 pub mod trace;

@@ -44,6 +44,8 @@ pub enum Run {
     Always,
     /// Unless other meters were chosen.
     ByDefault,
+    /// As by default, on traces that hold what it needs.
+    WhereOffered,
     /// Where it was chosen.
     WhenChosen,
 }

@@ -17,24 +17,31 @@ mod heavy;
 mod joint;
 mod kept;
 mod kept_entropy;
+mod layer_counts;
+mod layer_error;
 mod mass;
 mod memory;
+mod output_error;
 mod pages;
 mod peaks;
 mod pivotal;
+mod predicted_loss;
 mod read;
 mod rows;
 mod seen;
 mod sink_mass;
 mod tally;
+mod value_mass;
 
 pub use chosen::{MeterPlan, chosen, defaults, least};
 pub use column::{Better, Figure, Merge, Number, Reading, Sum};
 pub use entry::{MeterEntry, MeterSetting, MeterSite, Run};
 pub use joint::JointRows;
+pub use layer_counts::LayerCounts;
+pub use layer_error::{LayerErrors, LayerRow};
 pub use memory::Bytes;
 pub use pages::PageUse;
-pub use seen::{Held, Hits, KeptRow, LaneEnd, Reads, RowCounts, StepCounts};
+pub use seen::{Held, Hits, KeptRow, LaneEnd, OutputRow, Reads, RowCounts, StepCounts};
 pub use tally::{Counted, Tally};
 
 use crate::position::Position;
@@ -81,4 +88,8 @@ pub static METERS: &[MeterEntry] = &[
     kept_entropy::ENTRY,
     sink_mass::ENTRY,
     pages::ENTRY,
+    output_error::ENTRY,
+    value_mass::ENTRY,
+    layer_error::ENTRY,
+    predicted_loss::ENTRY,
 ];

@@ -3,7 +3,7 @@
 //! Sums and counts only, so that figures merge exactly; means are made later.
 
 use super::column::{Number, Reading};
-use super::{JointRows, LaneEnd, METERS, MeterEntry, MeterPlan, MeterSite, PageUse};
+use super::{JointRows, LaneEnd, LayerCounts, METERS, MeterEntry, MeterPlan, MeterSite, PageUse};
 
 /// What the meters of one lane counted on one cache, or on several together.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -27,6 +27,8 @@ pub enum Counted {
     Joint(JointRows),
     /// The pages of a lane's caches.
     Pages(PageUse),
+    /// Sums that are made of all caches of a layer at once.
+    OfLayers(LayerCounts),
 }
 
 impl Counted {
@@ -58,6 +60,13 @@ impl Tally {
         self.meters.push(MeterSums { entry, counted });
     }
 
+    /// Puts what was counted elsewhere in the place of what a meter counted.
+    pub(crate) fn replace(&mut self, entry: &'static MeterEntry, counted: Counted) {
+        if let Some(own) = self.meters.iter_mut().find(|own| own.entry.name == entry.name) {
+            own.counted = counted;
+        }
+    }
+
     /// Whether no meter ran: the lane keeps no set here.
     pub fn is_empty(&self) -> bool {
         self.meters.is_empty()
@@ -70,6 +79,7 @@ impl Tally {
             match (&meter.counted, meter.entry.joint) {
                 (Counted::Sums(sums), _) => sums[index],
                 (Counted::Pages(pages), _) => pages.sums()[index],
+                (Counted::OfLayers(layers), _) => layers.get(index),
                 (Counted::Joint(rows), Some(make)) => make(rows)[index],
                 (Counted::Joint(_), None) => panic!("meter {:?} is not declared joint", meter.entry.name),
             }
@@ -110,7 +120,7 @@ impl Tally {
     pub fn joint(&self, meter: &str) -> Option<&JointRows> {
         self.meters.iter().find(|own| own.entry.name == meter).and_then(|own| match &own.counted {
             Counted::Joint(rows) => Some(rows),
-            Counted::Sums(_) | Counted::Pages(_) => None,
+            Counted::Sums(_) | Counted::Pages(_) | Counted::OfLayers(_) => None,
         })
     }
 
@@ -136,6 +146,7 @@ impl MeterSums {
         match (&mut self.counted, &other.counted) {
             (Counted::Joint(own), Counted::Joint(theirs)) => own.merge(theirs),
             (Counted::Pages(own), Counted::Pages(theirs)) => own.merge(theirs),
+            (Counted::OfLayers(own), Counted::OfLayers(theirs)) => own.merge(theirs, self.entry.sums),
             (Counted::Sums(own), Counted::Sums(theirs)) => {
                 for ((sum, own), theirs) in self.entry.sums.iter().zip(own).zip(theirs) {
                     *own = match (*own, *theirs) {
@@ -144,7 +155,7 @@ impl MeterSums {
                     };
                 }
             }
-            _ => panic!("meter {:?} counts jointly or not, never both", self.entry.name),
+            _ => panic!("meter {:?} counts in one way, never in several", self.entry.name),
         }
     }
 }

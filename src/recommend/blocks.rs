@@ -37,12 +37,12 @@ pub(super) fn meter(length: usize, from: usize) -> MeterPlan {
     let mut values = Values::default();
     values.set(&LENGTH, Value::Count(length));
     values.set(&FROM, Value::Count(from));
-    MeterPlan { entry: &ENTRY, values }
+    MeterPlan { values, ..MeterPlan::new(&ENTRY) }
 }
 
 /// What was counted of each block.
 pub(super) fn counted(tally: &Tally) -> Vec<RowSums> {
-    let sums = |numbers: &[f64]| match *numbers {
+    let sums = |numbers: Vec<f64>| match numbers[..] {
         [rows, total, retained, misses, seen] => RowSums { rows, total, retained, misses, seen, ..RowSums::default() },
         _ => RowSums::default(),
     };

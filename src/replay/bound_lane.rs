@@ -53,7 +53,7 @@ impl BoundLane {
         // A policy with this budget has evicted before every row with more to hold than it may.
         let after_eviction = row.weights.len().min(self.alive) > held;
         let counts = RowCounts::new(position, head, retained, row.facts.total, after_eviction, None);
-        self.meters.add_row(counts, &[], None, row.weights);
+        self.meters.add_row(counts, &[], None, row.weights, None);
     }
 
     /// Positions that a policy with the same budget is measured on, at most: whatever came before the

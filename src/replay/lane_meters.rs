@@ -1,7 +1,9 @@
 //! The meters of one lane on one cache: hands them what the engine counts, a batch at a time, and what
 //! they need beyond that, row by row.
 
-use crate::meter::{KeptRow, LaneEnd, Meter, MeterEntry, MeterPlan, MeterSite, RowCounts, StepCounts, Tally};
+use crate::meter::{
+    KeptRow, LaneEnd, Meter, MeterEntry, MeterPlan, MeterSite, OutputRow, RowCounts, StepCounts, Tally,
+};
 use crate::needs::Needs;
 use crate::position::Position;
 
@@ -61,6 +63,11 @@ impl LaneMeters {
         }
     }
 
+    /// Whether a meter looks at outputs, and whether one does at those of whole layers.
+    pub(super) fn look_at_outputs(&self) -> [bool; 2] {
+        [Needs::VALUES, Needs::PROJECTION].map(|need| self.running.needs.has(need))
+    }
+
     /// Begins a step that is to be recorded.
     pub(super) fn start_recording(&mut self) {
         let by_step = self.plans.iter().filter(|plan| plan.entry.by_step);
@@ -77,10 +84,17 @@ impl LaneMeters {
 
     /// Takes in a measured row.
     #[inline]
-    pub(super) fn add_row(&mut self, counts: RowCounts, positions: &[Position], weights: Option<&[f32]>, row: &[f32]) {
+    pub(super) fn add_row(
+        &mut self,
+        counts: RowCounts,
+        positions: &[Position],
+        weights: Option<&[f32]>,
+        row: &[f32],
+        output: Option<OutputRow<'_>>,
+    ) {
         self.counts.rows.push(counts);
         if self.running.by_row {
-            let seen = KeptRow::new(counts, positions, weights, row);
+            let seen = KeptRow::new(counts, positions, weights, row).handing_on(output);
             self.running.look_at(seen);
             self.recording.iter_mut().for_each(|step| step.running.look_at(seen));
         }

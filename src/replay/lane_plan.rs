@@ -3,7 +3,8 @@
 use super::caches::{CachePlan, sets_of};
 use super::playback::Playback;
 use crate::budgets::{CacheBudget, CacheBudgets, LayerPlace};
-use crate::keeping::{Combine, Keeping, PromptMode};
+use crate::keeping::{Combine, Keeping, PromptMode, Scope};
+use crate::needs::Needs;
 use crate::policy::entry::{Make, PolicyEntry, Setting};
 use crate::policy::future::Departures;
 use crate::policy::parameter::{OBS_WINDOW, RECENT_WINDOW, SINKS, Value, Values};
@@ -155,6 +156,10 @@ impl LanePlan {
             () if combine == Combine::Each && !self.entry.adds => {
                 Err("combine each shows heads one by one, which means nothing to a policy that does not add or vote: \
                      write mean, max or sum"
+                    .to_owned())
+            }
+            () if self.entry.needs.has_any(Needs::OF_TRACES) && self.keeping.scope == Scope::Layer => {
+                Err("it looks at keys or values, of which a layer has several at a position: leave --scope head"
                     .to_owned())
             }
             () if page > 1 && !self.entry.ranked && !plans_ahead => {

@@ -12,8 +12,10 @@ use crate::needs::Needs;
 use crate::policy::entry::Setting;
 use crate::policy::parameter::{RECENT_WINDOW, SINKS};
 use crate::policy::rounding::Rounding;
+use crate::policy::sight::CacheTensors;
 use crate::position::Position;
 use crate::trace::{SelfAttention, TraceInfo};
+use std::sync::Arc;
 
 /// Where a lane works.
 #[derive(Clone, Copy)]
@@ -41,6 +43,8 @@ pub(super) struct LaneSite<'a> {
     pub meters: &'a [MeterPlan],
     /// What meters know of it.
     pub counted: MeterSite,
+    /// What the cache has besides rows, where the policy looks at it.
+    pub tensors: Option<&'a Arc<CacheTensors>>,
 }
 
 impl<'a> LaneSite<'a> {
@@ -67,6 +71,7 @@ impl<'a> LaneSite<'a> {
             window: cache.window,
             meters: &options.meters,
             counted: counted(info, cache, plan, setting),
+            tensors: None,
         }
     }
 }

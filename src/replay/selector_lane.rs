@@ -56,7 +56,7 @@ impl SelectorLane {
         let retained = Oracle.retained(BoundRow::new(alive, read));
         let some_left = alive.len() > read;
         let counts = RowCounts::new(position, head, retained, row.facts.total, some_left, Some(hits(row.facts, read)));
-        self.meters.add_row(counts, &[], None, row.weights);
+        self.meters.add_row(counts, &[], None, row.weights, None);
     }
 
     fn first_in_window(&self, step: Position) -> usize {

@@ -82,10 +82,14 @@ pub enum Merge {
 
 /// Figures in the order in which people ask for them; the others follow.
 const READ_FIRST: &[&str] = &[
+    "predicted_loss",
+    "layer_error",
     "retained_mass",
     "retained_mass_full",
     "peak_miss_rate",
     "broken_row_rate",
+    "update_error",
+    "output_error",
     "heavy_recall",
     "pivotal_hit_rate",
     "recovery_oracle",
@@ -242,6 +246,12 @@ const KEYS: &[Column] = &[
     ),
     replayed("view", "", CellKind::Text, "what policies saw: raw or renormalized weights"),
     replayed("heavy_hitters", "positions", CellKind::Count, "k of heavy_recall"),
+    replayed(
+        "output_every",
+        "positions",
+        CellKind::Count,
+        "outputs were measured in the rows of every so manieth position",
+    ),
     replayed(
         "kv_heads",
         "",
