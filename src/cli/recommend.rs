@@ -32,7 +32,7 @@ use std::process::ExitCode;
 /// servers do.
 #[derive(Args)]
 #[command(
-    group = ArgGroup::new("goal").required(true).args(["budget", "within", "peak_miss"]),
+    group = ArgGroup::new("goal").required(true).args(["budget", "within", "peak_miss", "loss"]),
     after_help = "Examples:\n  \
     kvsim recommend trace.safetensors --budget 25%\n  \
     kvsim recommend trace.safetensors --within 0.02\n  \
@@ -58,11 +58,15 @@ pub struct RecommendArgs {
     #[arg(long, value_name = "SHARE", value_parser = share, allow_negative_numbers = true, help_heading = "What is wanted")]
     peak_miss: Option<f64>,
 
+    /// The smallest budget at which predicted_loss is at most this many nats a row, where the trace has gradients
+    #[arg(long, value_name = "NATS", value_parser = nats, allow_negative_numbers = true, help_heading = "What is wanted")]
+    loss: Option<f64>,
+
     /// Deal the budget out to caches so that they lose least together by this objective (auto: what is known to
     /// help, where the trace has it), and say what that gives beside one budget for all; takes one --policy. Of
     /// several traces the last is the one on which the others' choice is replayed
     #[arg(long, value_name = "OBJECTIVE", value_parser = objectives(), requires = "budget",
-        conflicts_with_all = ["quick", "within", "peak_miss"], help_heading = "Budgets of caches")]
+        conflicts_with = "quick", help_heading = "Budgets of caches")]
     allocate: Option<String>,
 
     /// Budgets that a cache may have [default: quarters of --budget, up to three times it]
@@ -114,6 +118,11 @@ pub struct RecommendArgs {
 fn share(text: &str) -> Result<f64, String> {
     let share = text.parse().ok().filter(|share| (0.0..1.0).contains(share));
     share.ok_or_else(|| format!("{text:?} is no share from 0 to 1, such as 0.02"))
+}
+
+fn nats(text: &str) -> Result<f64, String> {
+    let nats = text.parse().ok().filter(|nats: &f64| nats.is_finite() && *nats >= 0.0);
+    nats.ok_or_else(|| format!("{text:?} is no number of nats from 0 on, such as 0.05"))
 }
 
 /// What may be dealt out by.
@@ -201,8 +210,9 @@ impl RecommendArgs {
     fn goal(&self) -> Result<Goal, Error> {
         let within = self.within.map(|most| Goal::Promise(Figure::LostMass, most));
         let peak_miss = self.peak_miss.map(|most| Goal::Promise(Figure::PeakMisses, most));
-        let goal = self.budget.map(Goal::Budget).or(within).or(peak_miss);
-        goal.ok_or_else(|| Error::usage("say what is wanted: --budget, --within or --peak-miss"))
+        let loss = self.loss.map(|most| Goal::Promise(Figure::PredictedLoss, most));
+        let goal = self.budget.map(Goal::Budget).or(within).or(peak_miss).or(loss);
+        goal.ok_or_else(|| Error::usage("say what is wanted: --budget, --within, --peak-miss or --loss"))
     }
 
     fn written(&self, answer: &Answer, format: &OutputFormat) -> Written {

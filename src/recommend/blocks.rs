@@ -49,6 +49,37 @@ pub(super) fn counted(tally: &Tally) -> Vec<RowSums> {
     tally.joint(NAME).map_or(Vec::new(), |rows| rows.counted().map(sums).collect())
 }
 
+/// The joint meter of the predicted loss.
+pub(super) const LOSS: &str = "predicted_loss";
+
+/// Adds what a lane's caches change of the log-likelihood together, row by row, to the blocks that the rows are of.
+/// Rows are counted up to the last of `steps`; blocks of `length` steps end with it.
+pub(super) fn add_changes<'a>(
+    blocks: &mut [RowSums],
+    tallies: impl Iterator<Item = &'a Tally>,
+    steps: usize,
+    length: usize,
+) {
+    let mut all = Tally::default();
+    tallies.for_each(|tally| all.merge(tally));
+    let Some(rows) = all.joint(LOSS) else { return };
+    let changes: Vec<(f64, f64)> = rows.counted().map(squares).collect();
+    let first_row = steps.saturating_sub(changes.len());
+    let first_block = steps.div_ceil(length).saturating_sub(blocks.len());
+    for (row, (sum, count)) in changes.into_iter().enumerate() {
+        let block = ((first_row + row) / length).saturating_sub(first_block);
+        if let Some(block) = blocks.get_mut(block) {
+            block.changes += sum;
+            block.changed_rows += count;
+        }
+    }
+}
+
+/// The squares of a row's changes, added up over samples, and how many there are.
+fn squares(changes: &[f64]) -> (f64, f64) {
+    (changes.iter().map(|change| change * change).sum(), changes.len() as f64)
+}
+
 struct Blocks {
     length: usize,
     from: usize,

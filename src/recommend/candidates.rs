@@ -79,6 +79,16 @@ impl Candidate {
         self.said().map(word).collect::<Vec<_>>().join(", ")
     }
 
+    /// The same in a column of a table: its window, sinks as `s4`, other values by name.
+    pub(super) fn in_short(&self) -> String {
+        let word = |(name, value): (&'static str, Value)| match name {
+            "recent-window" => value.to_string(),
+            "sinks" => format!("s{value}"),
+            _ => format!("{name} {value}"),
+        };
+        self.said().map(word).collect::<Vec<_>>().join(" ")
+    }
+
     /// What is worth saying of its values.
     fn said(&self) -> impl Iterator<Item = (&'static str, Value)> {
         let is_tried = |name: &str| [RECENT_WINDOW.name, SINKS.name].contains(&name);

@@ -1,6 +1,6 @@
 //! The traces of a question, and what candidates keep on them: many candidates and budgets in one pass.
 
-use super::blocks;
+use super::blocks::{self, LOSS};
 use super::candidates::Candidate;
 use super::cost::{Cost, ModelCost};
 use super::resample::Units;
@@ -9,6 +9,7 @@ use crate::budgets::CacheBudgets;
 use crate::error::{Error, Result};
 use crate::experiment::{Budget, KeepingRequest, Listener, OpenTrace, Remark, Selection, Severity, Work};
 use crate::keeping::{Keeping, PromptMode};
+use crate::meter::{METERS, MeterPlan};
 use crate::replay::{LanePlan, Observer, Options, Outcome, replay};
 use crate::trace::StreamLabel;
 use crate::trace::options::ReadOptions;
@@ -43,6 +44,8 @@ pub trait Passes {
 pub struct Field {
     traces: Vec<Opened>,
     options: Options,
+    /// The meter of the predicted loss, where every trace has what it needs.
+    loss: Option<MeterPlan>,
 }
 
 struct Opened {
@@ -111,6 +114,8 @@ const SAMPLED: usize = 10;
 const FEWEST_CACHES: usize = 6;
 /// Lanes of one pass: each takes memory for every cache.
 const MOST_LANES: usize = 256;
+/// A predicted loss takes numbers for every row of every cache.
+const MOST_LANES_WITH_LOSS: usize = 32;
 
 impl Field {
     /// Opens the traces.
@@ -122,7 +127,8 @@ impl Field {
         if traces.is_empty() {
             return Err(Error::usage("name a trace: what is best depends on the attention of the model"));
         }
-        Ok(Field { traces, options: ground.options.clone() })
+        let loss = loss_meter(&traces, ground.quick);
+        Ok(Field { traces, options: ground.options.clone(), loss })
     }
 
     /// The traces.
@@ -143,6 +149,11 @@ impl Field {
         })
     }
 
+    /// Whether the predicted loss is counted.
+    pub fn has_loss(&self) -> bool {
+        self.loss.is_some()
+    }
+
     /// For one trace: whether some of its caches stand for all.
     pub fn is_sampled(&self) -> bool {
         self.traces.iter().any(|opened| opened.trace.chosen.caches.len() < opened.caches)
@@ -161,8 +172,8 @@ impl Field {
     /// The traces without the last, and the last alone.
     pub(super) fn split_last(mut self) -> (Field, Option<Field>) {
         let last = if self.traces.len() > 1 { self.traces.pop() } else { None };
-        let options = self.options.clone();
-        (self, last.map(|last| Field { traces: vec![last], options }))
+        let (options, loss) = (self.options.clone(), self.loss.clone());
+        (self, last.map(|last| Field { traces: vec![last], options, loss }))
     }
 
     /// What each of these keeps on every trace; `None` where that is impossible on one.
@@ -171,7 +182,8 @@ impl Field {
     /// As [`replay`].
     pub fn measure(&self, asks: &[Ask], how: &How<'_>) -> Result<Vec<Option<Measured>>> {
         let mut measured = Vec::new();
-        for asks in asks.chunks(MOST_LANES) {
+        let most = if self.loss.is_some() { MOST_LANES_WITH_LOSS } else { MOST_LANES };
+        for asks in asks.chunks(most) {
             measured.extend(self.measure_some(asks, how)?);
         }
         Ok(measured)
@@ -180,7 +192,7 @@ impl Field {
     fn measure_some(&self, asks: &[Ask], how: &How<'_>) -> Result<Vec<Option<Measured>>> {
         let mut all: Vec<Option<Measured>> = vec![Some(Measured { traces: Vec::new() }); asks.len()];
         for opened in &self.traces {
-            let on_trace = opened.measure(asks, &self.options, how)?;
+            let on_trace = opened.measure(asks, self, how)?;
             for (measured, on_trace) in all.iter_mut().zip(on_trace) {
                 *measured = measured.take().zip(on_trace).map(|(mut measured, on_trace)| {
                     measured.traces.push(on_trace);
@@ -250,6 +262,13 @@ fn open(ground: &Ground, trace: &OsString, listener: &mut Listener<'_>) -> Resul
     Ok(Opened { trace, keeping, caches, cost, rows, block: block_of(rows) })
 }
 
+/// The meter of the predicted loss, which is of all caches together, where every trace has what it needs.
+fn loss_meter(traces: &[Opened], quick: bool) -> Option<MeterPlan> {
+    let entry = METERS.iter().find(|entry| entry.name == LOSS)?;
+    let can = |opened: &Opened| entry.needs.missing_in(opened.trace.source.offers()).is_none();
+    (!quick && traces.iter().all(can)).then(|| MeterPlan::new(entry))
+}
+
 /// The keeping that was asked for; where it is silent about a prompt that is known, that of a server.
 fn served(asked: &KeepingRequest, trace: &OpenTrace) -> KeepingRequest {
     let mut keeping = asked.clone();
@@ -281,12 +300,9 @@ fn sample<T>(caches: Vec<T>) -> Vec<T> {
 }
 
 impl Opened {
-    fn measure(&self, asks: &[Ask], options: &Options, how: &How<'_>) -> Result<Vec<Option<OnTrace>>> {
-        let options = Options {
-            meters: vec![blocks::meter(self.block, how.from)],
-            budgets: how.budgets.clone(),
-            ..options.clone()
-        };
+    fn measure(&self, asks: &[Ask], field: &Field, how: &How<'_>) -> Result<Vec<Option<OnTrace>>> {
+        let meters = std::iter::once(blocks::meter(self.block, how.from)).chain(field.loss.clone());
+        let options = Options { meters: meters.collect(), budgets: how.budgets.clone(), ..field.options.clone() };
         let (lanes, places) = self.lanes(asks, &options)?;
         if lanes.is_empty() {
             return Ok(vec![None; asks.len()]);
@@ -334,7 +350,11 @@ impl Opened {
         let budgets = budgets.iter().map(|cache| cache.budget);
         let caches: Vec<OfCache> = counted.iter().zip(budgets).map(of_cache).collect();
         let is_sample = self.trace.chosen.caches.len() < self.caches;
-        let units = if is_sample { each(&counted) } else { together(&counted) };
+        let mut units = if is_sample { each(&counted) } else { together(&counted) };
+        if options.meters.len() > 1 {
+            let steps = self.trace.info().first_position.index() + self.trace.rows().max().unwrap_or(0);
+            blocks::add_changes(&mut units, outcomes.iter().map(|outcome| &outcome.tallies[at]), steps, self.block);
+        }
         let budget = lane.budget.unwrap_or(usize::MAX);
         OnTrace { budget, keeping: lane.keeping, cost: self.cost.cost(budget, lane.keeping, &caches), caches, units }
     }

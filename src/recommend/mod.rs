@@ -55,11 +55,17 @@ impl Question {
     pub fn answer(&self, passes: &dyn Passes, listener: &mut Listener<'_>) -> Result<Answer> {
         let policies = if self.policies.is_empty() { every_policy() } else { self.policies.clone() };
         let field = Field::open(&self.ground, listener)?;
-        let lead = Figure::PeakMisses;
+        let lead = if field.has_loss() { Figure::PredictedLoss } else { Figure::PeakMisses };
         let how = How { budgets: &CacheBudgets::uniform(), from: 0, passes };
         let largest = field.positions() * 3 / 4;
         let lines = match self.goal {
             Goal::Budget(budget) => at_budget(&field, &policies, budget, lead, &how)?,
+            Goal::Promise(Figure::PredictedLoss, _) if !field.has_loss() => {
+                return Err(Error::usage(
+                    "--loss: there is no predicted loss here: it needs queries, keys, values and gradients of all layers \
+                     (record.py --what qkv --gradients 4), and all caches",
+                ));
+            }
             Goal::Promise(figure, most) => {
                 let promise = Promise { figure, most, largest };
                 promise.ranked(&field, &policies, &promise.search(&field, &policies, &how)?)

@@ -5,6 +5,13 @@ use super::candidates::Candidate;
 use super::sums::{Figure, short};
 use crate::report::text_table::TextTable;
 
+/// A column of the table.
+struct TextColumn {
+    title: &'static str,
+    right: bool,
+    cells: Vec<String>,
+}
+
 /// Policies that a sentence names beside the first.
 const MOST_NAMED: usize = 3;
 
@@ -74,61 +81,87 @@ impl Answer {
 
     /// The table, and the columns that a narrow place can do without, those to go first first.
     pub fn table(&self) -> (TextTable, Vec<usize>) {
-        let is_promise = matches!(self.goal, Goal::Promise(..));
-        let mut header = vec!["#", "policy", "window"];
-        if is_promise {
-            header.extend(["budget", "likely"]);
-        }
-        header.extend([self.lead_title(), "kept", "worst layer", "cache", "of own"]);
-        let at = |title: &str| header.iter().position(|known| *known == title);
-        // With one budget for all, what a sequence takes stands in the sentence.
-        let spare = ["worst layer", "cache", "of own"].into_iter().filter_map(at).collect();
-        let text = ["policy", "window", "likely", "worst layer"];
+        let columns = self.text_columns();
+        let spare = match self.goal {
+            // With one budget for all, the share stands in the sentence.
+            Goal::Budget(_) => vec!["of own"],
+            Goal::Promise(..) => vec!["worst", "of own"],
+        };
+        let place = |title: &str| columns.iter().position(|column| column.title == title);
+        let spare = spare.into_iter().filter_map(place).collect();
         let table = TextTable {
-            right: header.iter().map(|title| !text.contains(title)).collect(),
-            header: header.into_iter().map(str::to_owned).collect(),
-            rows: self.lines.iter().map(|line| self.row(line, is_promise)).collect(),
+            header: columns.iter().map(|column| column.title.to_owned()).collect(),
+            right: columns.iter().map(|column| column.right).collect(),
+            rows: (0..self.lines.len())
+                .map(|line| columns.iter().map(|column| column.cells[line].clone()).collect())
+                .collect(),
         };
         (table, spare)
+    }
+
+    /// The columns that hold anything.
+    fn text_columns(&self) -> Vec<TextColumn> {
+        let column = |title, right, cell: &dyn Fn(&AnswerLine) -> String| TextColumn {
+            title,
+            right,
+            cells: self.lines.iter().map(cell).collect(),
+        };
+        let kept = |title, right, cell: &dyn Fn(&Kept) -> String| {
+            column(title, right, &|line| line.kept.as_ref().map_or(String::new(), cell))
+        };
+        let mut columns = vec![
+            column("#", true, &|line| line.rank.map_or("-".to_owned(), |rank| rank.to_string())),
+            column("policy", false, &|line| line.candidate.entry.name.to_owned()),
+            column("window", false, &|line| line.candidate.in_short()),
+        ];
+        if matches!(self.goal, Goal::Promise(..)) {
+            let none = || format!("up to {}", self.basis.largest);
+            columns.extend([
+                column("budget", true, &|line| {
+                    line.kept.as_ref().map_or("none".to_owned(), |kept| kept.budget.to_string())
+                }),
+                column("likely", false, &|line| {
+                    line.kept.as_ref().map_or_else(none, |kept| self.likely(kept).unwrap_or_default())
+                }),
+            ]);
+        }
+        columns.extend([
+            kept(self.lead_title(), true, &|kept| self.led(kept)),
+            kept("kept", true, &|kept| percent(1.0 - kept.lost_mass.value)),
+            kept("worst", false, &|kept| {
+                kept.worst_layer.map_or(String::new(), |(layer, lost)| format!("{layer}: {}", percent(1.0 - lost)))
+            }),
+            kept("cache", true, &|kept| kept.cost.and_then(|cost| cost.bytes).map_or(String::new(), bytes)),
+            kept("of own", true, &|kept| kept.cost.map_or(String::new(), |cost| percent(cost.share))),
+        ]);
+        columns.retain(|column| column.title == "window" || column.cells.iter().any(|cell| !cell.is_empty()));
+        columns
     }
 
     fn lead_title(&self) -> &'static str {
         match self.lead {
             Figure::PredictedLoss => "pred. loss",
-            Figure::PeakMisses | Figure::LostMass => "peak misses",
+            Figure::PeakMisses | Figure::LostMass => "peaks %",
         }
     }
 
-    fn row(&self, line: &AnswerLine, is_promise: bool) -> Vec<String> {
-        let policy = line.candidate.entry.name.to_owned();
-        let setting = line.candidate.setting().replace("window ", "");
-        let Some(kept) = &line.kept else {
-            let none = ["none".to_owned(), format!("up to {}", self.basis.largest)];
-            let rest = vec![String::new(); 5];
-            return [vec!["-".to_owned(), policy, setting], none.to_vec(), rest].concat();
-        };
+    /// The figure that leads; with its spread where it is what orders.
+    fn led(&self, kept: &Kept) -> String {
         let lead = kept.figure(self.lead).unwrap_or(kept.peak_misses);
-        let (scale, unit) = if self.lead == Figure::PredictedLoss { (1.0, "") } else { (100.0, "%") };
-        let spread = short(scale * lead.interval.reach(lead.value));
-        let mut row = vec![line.rank.map_or("-".to_owned(), |rank| rank.to_string()), policy, setting];
-        if is_promise {
-            row.extend([kept.budget.to_string(), self.likely(kept).unwrap_or_default()]);
+        let scale = if self.lead == Figure::PredictedLoss { 1.0 } else { 100.0 };
+        let value = short(scale * lead.value);
+        match self.goal {
+            Goal::Budget(_) => format!("{value} ±{}", short(scale * lead.interval.reach(lead.value))),
+            Goal::Promise(..) => value,
         }
-        let spread = if is_promise { String::new() } else { format!(" ±{spread}") };
-        row.extend([
-            format!("{}{unit}{spread}", short(scale * lead.value)),
-            percent(1.0 - kept.lost_mass.value),
-            kept.worst_layer.map_or(String::new(), |(layer, lost)| format!("{layer}: {}", percent(1.0 - lost))),
-            kept.cost.and_then(|cost| cost.bytes).map_or(String::new(), bytes),
-            kept.cost.map_or(String::new(), |cost| percent(cost.share)),
-        ]);
-        row
     }
 
     /// What a reader should know, one line each.
     pub fn notes(&self) -> Vec<String> {
         let basis = &self.basis;
-        let mut notes = vec![self.rows_note(), self.spread_note(), self.choice_note().to_owned()];
+        let columns = "peaks: rows that miss a position which they gave more than a tenth of their attention; kept: \
+                       attention on positions still held; worst: the layer that keeps least";
+        let mut notes = vec![columns.to_owned(), self.rows_note(), self.spread_note(), self.choice_note().to_owned()];
         notes
             .push(format!("{}; the figure is open loop: confirm on the running model", self.ordering_figure().known()));
         if !basis.left_out.is_empty() {

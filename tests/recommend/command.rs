@@ -38,7 +38,8 @@ fn figures_are_those_of_a_replay() {
     let share = number(&replayed[0], "peak_misses") / number(&replayed[0], "rows_full");
     assert!((number(&lines[0], "peak_misses") - share).abs() < 1e-12);
     let kept = number(&replayed[0], "retained_mass_full");
-    assert!((1.0 - number(&lines[0], "lost_mass") - kept).abs() < 1e-6);
+    // Rows in half precision sum to one only nearly.
+    assert!((1.0 - number(&lines[0], "lost_mass") - kept).abs() < 5e-4);
 }
 
 #[test]
