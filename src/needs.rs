@@ -39,6 +39,8 @@ impl Needs {
     pub const HITS: Needs = Needs(1 << 11);
     /// A lane that chooses what is read of each row: a selector's.
     pub const READS: Needs = Needs(1 << 12);
+    /// In that record, what each position was judged by where something was evicted.
+    pub const SCORES: Needs = Needs(1 << 13);
 
     /// What a trace may hold besides rows.
     pub const OF_TRACES: Needs = Needs::QUERIES.and(Needs::KEYS).and(Needs::VALUES);
@@ -76,7 +78,7 @@ impl Needs {
 }
 
 /// Every thing by its name.
-const NAMES: [(Needs, &str); 13] = [
+const NAMES: [(Needs, &str); 14] = [
     (Needs::KEPT_SET, "a kept set"),
     (Needs::KEPT_WEIGHTS, "the weights of kept positions"),
     (Needs::HEAD_ROWS, "the rows of single query heads"),
@@ -90,6 +92,7 @@ const NAMES: [(Needs, &str); 13] = [
     (Needs::PROMPT_END, "the rows at the end of a prompt"),
     (Needs::HITS, "the hits of every row"),
     (Needs::READS, "a choice of what is read"),
+    (Needs::SCORES, "what positions were judged by"),
 ];
 
 impl fmt::Display for Needs {

@@ -66,7 +66,7 @@ fn slot_bytes(entry: &'static PolicyEntry) -> Option<usize> {
         Make::Policy(make) => make(&setting).slot_bytes(),
         Make::Coupled(make) => make(&CoupledSetting { caches: vec![setting] }).slot_bytes(),
         Make::PromptEnd(_) => 0,
-        Make::Bound(_) | Make::Selector(_) | Make::Future { .. } => return None,
+        Make::Bound(_) | Make::Selector(_) | Make::Future { .. } | Make::Played => return None,
     };
     Some(state + size_of::<u32>())
 }

@@ -26,7 +26,7 @@ mod seen;
 mod sink_mass;
 mod tally;
 
-pub use chosen::{MeterPlan, chosen, defaults};
+pub use chosen::{MeterPlan, chosen, defaults, least};
 pub use column::{Better, Figure, Merge, Number, Reading, Sum};
 pub use entry::{MeterEntry, MeterSetting, Run};
 pub use joint::JointRows;

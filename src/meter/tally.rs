@@ -103,6 +103,14 @@ impl Tally {
         }
     }
 
+    /// The numbers of a joint meter, as they were counted; `None` where it did not run.
+    pub fn joint(&self, meter: &str) -> Option<&JointRows> {
+        self.meters.iter().find(|own| own.entry.name == meter).and_then(|own| match &own.counted {
+            Counted::Joint(rows) => Some(rows),
+            Counted::Sums(_) => None,
+        })
+    }
+
     /// The meters that ran.
     pub fn meters(&self) -> impl Iterator<Item = &'static MeterEntry> {
         self.meters.iter().map(|meter| meter.entry)

@@ -98,6 +98,8 @@ pub enum Make {
     Bound(fn(&Setting) -> Box<dyn Bound>),
     /// No policy: evicts nothing, and chooses what is read of each row of so many query heads.
     Selector(fn(&Setting, heads: usize) -> Box<dyn Selector>),
+    /// No policy: replays [decisions made elsewhere](super::played).
+    Played,
     /// No policy: knows the rows to come, and plans ahead which positions go; the plan is replayed
     /// as the kept set of one cache.
     Future {
@@ -131,6 +133,7 @@ impl PolicyEntry {
             Make::PromptEnd(_) => Needs::PROMPT_END.and(Needs::KEPT_WEIGHTS),
             Make::Bound(_) | Make::Selector(_) => Needs::WHOLE_ROWS,
             Make::Future { .. } => Needs::FUTURE,
+            Make::Played => Needs::NOTHING,
         };
         PolicyEntry {
             name,
@@ -223,6 +226,11 @@ impl PolicyEntry {
     /// Whether this evicts nothing and chooses what is read.
     pub fn is_selector(&self) -> bool {
         matches!(self.make, Make::Selector(_))
+    }
+
+    /// Whether it holds positions that can leave: a bound that picks anew for each row does not.
+    pub fn holds_positions(&self) -> bool {
+        !matches!(self.make, Make::Bound(_))
     }
 
     /// Whether one state serves several caches.

@@ -8,8 +8,8 @@
 //! them only once evictions have begun; here they are the rows that showed the position. A cut of
 //! several positions ranks once and takes the lowest means. A position that is among the newest 10,
 //! or that no row has shown, varies without bound. Of positions that vary alike the lower one is
-//! within reach first. Whole blocks (`--page`) are refused: what varies is scattered, and a block without any
-//! of it need not exist.
+//! within reach first. Whole pages (`--page`) are refused: what stays may lie in any of them, so that none
+//! may be left to go.
 //! *Parameters.* `steady` (0.3): `floor(steady x budget) + 1` positions stay because they vary most;
 //! the product is taken in f64.
 //! *Cost.* Two f64 and one u32 per slot; two additions per slot and step, a selection per eviction.

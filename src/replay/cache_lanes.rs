@@ -43,7 +43,7 @@ pub(super) struct LaneStart<'a> {
     /// The lane's setting there, with the budget in force.
     pub setting: Setting,
     pub site: LaneSite<'a>,
-    /// Where the plan knows the future: when each position goes.
+    /// Where the plan knows the future, or replays decisions: when each position goes.
     pub departures: Option<&'a Departures>,
     /// Where the plan cuts at the prompt's end: what stays, if not everything.
     pub cut: Option<&'a Cut>,
@@ -65,6 +65,10 @@ impl CacheLanes {
             Make::Future { .. } => {
                 let departures = departures.expect("the future is planned before the replay").clone();
                 Lane::Policy(PolicyLane::new(site, Box::new(Departing::new(departures, setting.budget))))
+            }
+            Make::Played => {
+                let departures = departures.expect("decisions are checked before the replay").clone();
+                Lane::Policy(PolicyLane::playing(site, departures))
             }
             Make::Coupled(_) => unreachable!("coupled lanes are made together"),
         };

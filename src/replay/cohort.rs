@@ -10,7 +10,6 @@ use super::lane_site::LaneSite;
 use super::observer::{Stage, StepRecord};
 use super::planning::Planned;
 use super::row_watch::RowWatch;
-use super::schedule::Schedule;
 use super::section::{Section, SetPlace, sets};
 use super::step_batch::StepBatch;
 use crate::error::Result;
@@ -45,7 +44,7 @@ impl<'a> Cohort<'a> {
                 let setting = plan.setting_with(set, context.budgets[lane][place.index]);
                 let site = site(context, set, place, plan, &setting);
                 let task = (place.index, lane);
-                let (departures, cut) = (planned.get(task), planned.cut(task));
+                let (departures, cut) = (plan.departures(set).or(planned.get(task)), planned.cut(task));
                 LaneStart { place, head: &set.label.head, setting, site, departures, cut }
             };
             let starts: Vec<LaneStart<'_>> = sets(sections, plan.keeping.scope).into_iter().map(start).collect();
@@ -150,21 +149,8 @@ fn site<'a>(
     plan: &LanePlan,
     setting: &Setting,
 ) -> LaneSite<'a> {
-    let (info, options) = (context.source.info(), context.options);
-    let own = plan.entry.own.cuts.map(|cuts| cuts(setting));
-    LaneSite {
-        name: plan.entry.name,
-        needs: plan.entry.needs,
-        combine: plan.keeping.combine,
-        heads: place.heads,
-        budget: plan.budget.map(|_| setting.budget),
-        schedule: Schedule::new(plan.budget.map(|_| setting.budget), plan.keeping, own),
-        self_attention: info.self_attention,
-        first: info.first_position,
-        view: options.view,
-        window: cache.window,
-        meters: &options.meters,
-    }
+    let judged = context.observer.needs().has(Needs::SCORES);
+    LaneSite { judged, ..LaneSite::new(context.source.info(), context.options, (cache, place.heads), plan, setting) }
 }
 
 fn watches<'a>(context: Context<'a>, sections: &'a [Section<'a>]) -> Vec<RowWatch<'a>> {
