@@ -4,6 +4,9 @@
 mod analyze;
 mod block_args;
 mod convert;
+mod decide;
+mod decisions;
+mod diff;
 mod generate;
 mod inspect;
 mod keeping;
@@ -20,6 +23,7 @@ mod replay;
 mod report_args;
 mod results_args;
 mod streams;
+mod sweep_args;
 mod table;
 mod timing;
 mod unfinished;
@@ -55,6 +59,9 @@ pub struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Replay(Box<replay::ReplayArgs>),
+    Decisions(Box<decisions::DecisionsArgs>),
+    Diff(Box<diff::DiffArgs>),
+    Decide(Box<decide::DecideArgs>),
     Table(table::TableArgs),
     Plot(plot::PlotArgs),
     Generate(generate::GenerateArgs),
@@ -74,6 +81,9 @@ impl Cli {
     pub fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
             Command::Replay(args) => args.run(),
+            Command::Decisions(args) => args.run(),
+            Command::Diff(args) => args.run(),
+            Command::Decide(args) => args.run(),
             Command::Table(args) => args.run(),
             Command::Plot(args) => args.run(),
             Command::Generate(args) => args.run(),

@@ -31,14 +31,18 @@ pub fn defaults() -> Vec<MeterPlan> {
     METERS.iter().filter(|entry| entry.run != Run::WhenChosen).map(MeterPlan::new).collect()
 }
 
+/// The meters that always run.
+pub fn least() -> Vec<MeterPlan> {
+    METERS.iter().filter(|entry| entry.run == Run::Always).map(MeterPlan::new).collect()
+}
+
 /// The meters of a list such as `mass,sink_mass:sinks=8`, and those that always run; `default` stands
 /// for the default ones, `all` for every one. Each meter runs once: as it was named last.
 ///
 /// # Errors
 /// Names the meter or parameter that there is not, or the value that is impossible.
 pub fn chosen(list: &str) -> Result<Vec<MeterPlan>, String> {
-    let mut plans: Vec<MeterPlan> =
-        METERS.iter().filter(|entry| entry.run == Run::Always).map(MeterPlan::new).collect();
+    let mut plans = least();
     for named in Named::split(list)? {
         match named.name.as_str() {
             "default" if named.values.is_empty() => defaults().into_iter().for_each(|plan| put(&mut plans, plan)),

@@ -22,18 +22,19 @@ mod memory;
 mod pages;
 mod peaks;
 mod pivotal;
+mod read;
 mod rows;
 mod seen;
 mod sink_mass;
 mod tally;
 
-pub use chosen::{MeterPlan, chosen, defaults};
+pub use chosen::{MeterPlan, chosen, defaults, least};
 pub use column::{Better, Figure, Merge, Number, Reading, Sum};
 pub use entry::{MeterEntry, MeterSetting, MeterSite, Run};
 pub use joint::JointRows;
 pub use memory::Bytes;
 pub use pages::PageUse;
-pub use seen::{Held, Hits, KeptRow, LaneEnd, RowCounts, StepCounts};
+pub use seen::{Held, Hits, KeptRow, LaneEnd, Reads, RowCounts, StepCounts};
 pub use tally::{Counted, Tally};
 
 use crate::position::Position;
@@ -76,6 +77,7 @@ pub static METERS: &[MeterEntry] = &[
     kept::ENTRY,
     memory::ENTRY,
     budget::ENTRY,
+    read::ENTRY,
     kept_entropy::ENTRY,
     sink_mass::ENTRY,
     pages::ENTRY,

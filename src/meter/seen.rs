@@ -1,6 +1,7 @@
 //! What a meter is shown of a lane's rows and steps.
 
 use crate::needs::Needs;
+use crate::policy::selector::Law;
 use crate::position::Position;
 
 /// What the engine counts of one measured row: a step of one query head.
@@ -86,6 +87,24 @@ pub struct StepCounts {
     pub held: Option<Held>,
 }
 
+/// What a selector read of the rows of a lane.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Reads {
+    /// Positions read, over all rows.
+    pub sum: u64,
+    /// Most positions read of a row.
+    pub most: u64,
+}
+
+impl Reads {
+    /// Counts a row of which so many positions were read.
+    pub(crate) fn add(&mut self, read: usize) {
+        self.sum += read as u64;
+        self.most = self.most.max(read as u64);
+    }
+}
+
 /// What became of the kept set in one step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -136,16 +155,25 @@ impl Held {
 }
 
 /// What is known of a lane when its last step is over.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct LaneEnd {
     /// Bytes of policy state and kept positions, at the most slots held; `None` without a kept set.
     pub state_bytes: Option<u64>,
+    /// What a selector read.
+    pub reads: Reads,
+    /// The laws that a selector's choices follow, one for each query head that has one.
+    pub laws: Vec<Law>,
 }
 
 impl LaneEnd {
     /// The end of a lane.
     pub(crate) fn new(state_bytes: Option<u64>) -> LaneEnd {
-        LaneEnd { state_bytes }
+        LaneEnd { state_bytes, reads: Reads::default(), laws: Vec::new() }
+    }
+
+    /// The end of a selector's lane.
+    pub(crate) fn of_selector(reads: Reads, laws: Vec<Law>) -> LaneEnd {
+        LaneEnd { state_bytes: None, reads, laws }
     }
 }

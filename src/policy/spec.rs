@@ -113,7 +113,7 @@ impl PolicySpec {
     /// The policies that run where none is named: those that need nothing but the rows of one cache, kept in any
     /// way.
     pub fn defaults() -> Vec<PolicySpec> {
-        POLICIES.iter().filter(|entry| entry.needs_rows_only() && !entry.own.is_any()).map(PolicySpec::plain).collect()
+        POLICIES.iter().filter(|entry| entry.runs_by_default()).map(PolicySpec::plain).collect()
     }
 
     /// Every combination of the values written here and, for other parameters, of those in `others`

@@ -1,6 +1,5 @@
 //! A cohort: the sections that are replayed side by side, their rows, and the lanes that see them.
 
-use super::cache_bytes::bytes_of;
 use super::cache_lanes::{CacheLanes, LaneStart};
 use super::caches::CachePlan;
 use super::context::Context;
@@ -11,15 +10,13 @@ use super::lane_site::LaneSite;
 use super::observer::{Stage, StepRecord};
 use super::planning::Planned;
 use super::row_watch::RowWatch;
-use super::schedule::Schedule;
 use super::section::{Section, SetPlace, sets};
 use super::step_batch::StepBatch;
 use crate::error::Result;
 use crate::keeping::Scope;
-use crate::meter::{MeterSite, Tally};
+use crate::meter::Tally;
 use crate::needs::Needs;
 use crate::policy::entry::Setting;
-use crate::policy::parameter::{RECENT_WINDOW, SINKS};
 use rayon::prelude::*;
 
 /// Sections on their way through the replay.
@@ -46,7 +43,9 @@ impl<'a> Cohort<'a> {
                 let set = context.set(plan.keeping.scope, place.index);
                 let setting = plan.setting_with(set, context.budgets[lane][place.index]);
                 let site = site(context, set, place, plan, &setting);
-                LaneStart { place, head: &set.label.head, setting, site, departures: planned.get((place.index, lane)) }
+                let task = (place.index, lane);
+                let (departures, cut) = (plan.departures(set).or(planned.get(task)), planned.cut(task));
+                LaneStart { place, head: &set.label.head, setting, site, departures, cut }
             };
             let starts: Vec<LaneStart<'_>> = sets(sections, plan.keeping.scope).into_iter().map(start).collect();
             CacheLanes::new(plan, &starts)
@@ -150,36 +149,8 @@ fn site<'a>(
     plan: &LanePlan,
     setting: &Setting,
 ) -> LaneSite<'a> {
-    let (info, options) = (context.source.info(), context.options);
-    let own = plan.entry.own.cuts.map(|cuts| cuts(setting));
-    LaneSite {
-        name: plan.entry.name,
-        needs: plan.entry.needs,
-        combine: plan.keeping.combine,
-        heads: place.heads,
-        schedule: Schedule::new(plan.budget.map(|_| setting.budget), plan.keeping, own),
-        self_attention: info.self_attention,
-        first: info.first_position,
-        view: options.view,
-        window: cache.window,
-        meters: &options.meters,
-        counted: counted(context, cache, plan, setting),
-    }
-}
-
-/// What meters know of a kept set.
-fn counted(context: Context<'_>, cache: &CachePlan, plan: &LanePlan, setting: &Setting) -> MeterSite {
-    let info = context.source.info();
-    let window = |parameter| setting.values.get(parameter).map(|_| setting.values.count(parameter));
-    let mut site = MeterSite::default();
-    site.budget = plan.budget.map(|_| setting.budget);
-    site.recent_window = window(&RECENT_WINDOW);
-    site.sinks = window(&SINKS);
-    site.layer = cache.label.layer;
-    site.window = cache.window;
-    site.first = info.first_position;
-    site.bytes = bytes_of(info, cache);
-    site
+    let judged = context.observer.needs().has(Needs::SCORES);
+    LaneSite { judged, ..LaneSite::new(context.source.info(), context.options, (cache, place.heads), plan, setting) }
 }
 
 fn watches<'a>(context: Context<'a>, sections: &'a [Section<'a>]) -> Vec<RowWatch<'a>> {

@@ -1,18 +1,20 @@
-//! A lane: one policy or bound with concrete parameters on one cache.
+//! A lane: one policy, bound or selector with concrete parameters on one cache.
 
 use super::bound_lane::BoundLane;
 use super::lane_meters::Counts;
 use super::observer::StepRecord;
 use super::policy_lane::PolicyLane;
+use super::selector_lane::SelectorLane;
 use super::step_batch::StepBatch;
 use crate::error::Result;
 use crate::meter::Tally;
 
-/// A lane of either kind.
+/// A lane of each kind.
 #[expect(clippy::large_enum_variant, reason = "most lanes are of the larger kind")]
 pub(super) enum Lane {
     Policy(PolicyLane),
     Bound(BoundLane),
+    Selector(SelectorLane),
 }
 
 impl Lane {
@@ -29,6 +31,10 @@ impl Lane {
                 lane.run(batch, counts);
                 Ok(())
             }
+            Lane::Selector(lane) => {
+                lane.run(batch, counts);
+                Ok(())
+            }
         }
     }
 
@@ -36,6 +42,7 @@ impl Lane {
         match self {
             Lane::Policy(lane) => lane.finish(),
             Lane::Bound(lane) => lane.finish(),
+            Lane::Selector(lane) => lane.finish(),
         }
     }
 }

@@ -23,6 +23,12 @@ struct Recording {
     step: Option<StepCounts>,
 }
 
+/// What a policy's lane has.
+pub(super) const OF_POLICIES: Needs = Needs::KEPT_SET.and(Needs::KEPT_WEIGHTS).and(Needs::HITS);
+
+/// What lanes have or not, by their kind.
+const OF_LANES: Needs = OF_POLICIES.and(Needs::READS);
+
 /// What the engine has counted and meters have not. A thread's lanes, which take turns, write to the
 /// same ones: they stay near.
 #[derive(Default)]
@@ -33,9 +39,9 @@ pub(super) struct Counts {
 
 impl LaneMeters {
     /// The meters of a plan that get by with what a lane has: one without a kept set runs fewer.
-    pub(super) fn new(plans: &[MeterPlan], has_kept_set: bool, site: MeterSite) -> LaneMeters {
-        let set = Needs::KEPT_SET.and(Needs::KEPT_WEIGHTS);
-        let possible = |plan: &&MeterPlan| has_kept_set || !plan.entry.needs.has_any(set);
+    pub(super) fn new(plans: &[MeterPlan], has: Needs, site: MeterSite) -> LaneMeters {
+        let missing = OF_LANES.without(has);
+        let possible = |plan: &&MeterPlan| !plan.entry.needs.has_any(missing);
         let plans: Vec<MeterPlan> = plans.iter().filter(possible).cloned().collect();
         let running = Running::start(plans.iter(), site);
         LaneMeters { plans, site, running, counts: Counts::default(), recording: None }

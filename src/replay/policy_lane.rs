@@ -1,7 +1,7 @@
 //! A lane of a policy: measures what its cache keeps of each row, lets the policy act, counts.
 
 use super::cache::Cache;
-use super::lane_meters::{Counts, LaneMeters};
+use super::lane_meters::{Counts, LaneMeters, OF_POLICIES};
 use super::lane_site::LaneSite;
 use super::observer::StepRecord;
 use super::row_facts::RowFacts;
@@ -13,6 +13,7 @@ use crate::error::Result;
 use crate::kernels::Gathered;
 use crate::meter::{Held, Hits, LaneEnd, RowCounts, StepCounts, Tally};
 use crate::policy::Policy;
+use crate::policy::future::{Departing, Departures};
 use crate::position::Position;
 use crate::trace::SelfAttention;
 
@@ -25,12 +26,17 @@ pub(super) struct PolicyLane {
     view: View,
     meters: LaneMeters,
     has_evicted: bool,
+    /// Whether records say what positions were judged by.
+    judged: bool,
+    /// For decisions made elsewhere: when each position goes, whatever is held.
+    played: Option<Departures>,
 }
 
 impl PolicyLane {
     pub(super) fn new(site: &LaneSite<'_>, policy: Box<dyn Policy>) -> PolicyLane {
         let LaneSite { heads, schedule, self_attention, window, .. } = *site;
-        let mut cache = Cache::new(site.name, policy, schedule.budget.unwrap_or(0).saturating_add(1));
+        let slots = schedule.budget.unwrap_or(0).saturating_add(1);
+        let mut cache = Cache::new(site.name, policy, slots).rounding_scores(site.rounding);
         (0..site.first.0).for_each(|position| cache.admit(Position(position)));
         PolicyLane {
             heads,
@@ -39,9 +45,17 @@ impl PolicyLane {
             window,
             cache,
             view: View::new(site.needs, site.view, site.combine),
-            meters: LaneMeters::new(site.meters, true, site.counted),
+            meters: LaneMeters::new(site.meters, OF_POLICIES, site.counted),
             has_evicted: false,
+            judged: site.judged,
+            played: None,
         }
+    }
+
+    /// The lane of decisions that were made elsewhere.
+    pub(super) fn playing(site: &LaneSite<'_>, departures: Departures) -> PolicyLane {
+        let policy = Box::new(Departing::new(departures.clone(), 0));
+        PolicyLane { played: Some(departures), ..PolicyLane::new(site, policy) }
     }
 
     pub(super) fn run(
@@ -67,6 +81,11 @@ impl PolicyLane {
         last.map_or(Ok(()), |last| self.cache.check_state(last))
     }
 
+    /// The positions held, ascending.
+    pub(super) fn kept(&self) -> &[Position] {
+        self.cache.kept()
+    }
+
     pub(super) fn finish(self) -> Tally {
         self.meters.finish(&LaneEnd::new(Some(self.cache.state_bytes())))
     }
@@ -90,6 +109,7 @@ impl PolicyLane {
             self.cache.admit(position);
         }
         let expired = self.expire(position);
+        let judged = if log.is_some() { self.judged(position) } else { Vec::new() };
         let mut victims = log.is_some().then(Vec::new);
         let evicted = self.evict(position, victims.as_mut())?;
         let (kept, measured) = (self.cache.kept().len(), known && !in_prompt);
@@ -99,7 +119,7 @@ impl PolicyLane {
         self.meters.add_step(StepCounts::new(in_prompt, measured, Some(Held::new(kept, evicted, expired))));
         if let (Some(log), Some(victims)) = (log, victims) {
             let counted = self.meters.recorded();
-            log.push(StepRecord { step: position, kept, measured: measured.then_some(counted), victims });
+            log.push(StepRecord { step: position, kept, measured: measured.then_some(counted), victims, judged });
         }
         Ok(())
     }
@@ -115,10 +135,25 @@ impl PolicyLane {
     /// Cuts the cache where it is due, and returns how many went.
     #[inline]
     fn evict(&mut self, step: Position, victims: Option<&mut Vec<Position>>) -> Result<usize> {
-        let Some(budget) = self.schedule.cut_after(step, self.cache.kept().len()) else { return Ok(0) };
+        let Some(budget) = self.cut_after(step) else { return Ok(0) };
         let evicted = self.cache.shrink(budget, self.schedule.page, step, victims)?;
         self.has_evicted |= evicted > 0;
         Ok(evicted)
+    }
+
+    /// Down to how many positions the cache is cut at the end of a step; `None` where it is not.
+    #[inline]
+    fn cut_after(&self, step: Position) -> Option<usize> {
+        match &self.played {
+            None => self.schedule.cut_after(step, self.cache.kept().len()),
+            Some(played) => Some(self.cache.kept().iter().filter(|held| played.leaves(**held) > step).count()),
+        }
+    }
+
+    /// What each position is judged by where the cache is about to be cut, if anybody asks.
+    fn judged(&self, step: Position) -> Vec<(Position, Option<f64>)> {
+        let is_cut = || self.cut_after(step).is_some_and(|budget| budget < self.cache.kept().len());
+        if self.judged && self.played.is_none() && is_cut() { self.cache.judged() } else { Vec::new() }
     }
 
     /// Measures what is kept of a step's rows, counts it where it is to be counted, and shows the policy

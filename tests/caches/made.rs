@@ -76,10 +76,11 @@ impl Dice {
         Keep { combine, every, page, once: self.once_in(3), chunk }
     }
 
-    /// A lane of every entry of the table, with small random parameters; impossible ones are left
-    /// out.
+    /// A lane of every entry of the table that has a kept set or bounds one, with small random parameters;
+    /// impossible ones are left out.
     pub fn lanes(&mut self, budget: usize) -> Vec<LanePlan> {
-        let mut lanes: Vec<LanePlan> = POLICIES.iter().map(|entry| LanePlan::new(entry, budget)).collect();
+        let entries = POLICIES.iter().filter(|entry| !entry.is_selector());
+        let mut lanes: Vec<LanePlan> = entries.map(|entry| LanePlan::new(entry, budget)).collect();
         for lane in &mut lanes {
             for (parameter, _) in lane.entry.parameters {
                 lane.values.set(parameter, self.value(parameter));

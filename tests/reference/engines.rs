@@ -7,30 +7,31 @@ use super::Setting;
 use super::cache::{Policy, Seen};
 use super::policies::{lowest, outside_window, rank_outside_window};
 
-/// Every weight that a position was seen with, and the steps that showed it.
+/// Every weight that a position was seen with: for each observation those of the rows that count.
 #[derive(Default)]
-struct Weights(HashMap<u32, Vec<f64>>, HashMap<u32, usize>);
+struct Weights(HashMap<u32, Vec<Vec<f64>>>);
 
 impl Weights {
     fn observe(&mut self, seen: &Seen) {
-        for (position, weight) in seen.pairs_of_rows() {
-            self.0.entry(position).or_default().push(weight);
+        for row in &seen.rows {
+            assert_eq!(row.len(), seen.positions.len());
         }
-        for position in &seen.positions {
-            *self.1.entry(*position).or_default() += 1;
+        for (slot, &position) in seen.positions.iter().enumerate() {
+            let of_rows: Vec<f64> = seen.rows.iter().map(|row| f64::from(row[slot])).collect();
+            self.0.entry(position).or_default().push(of_rows);
         }
     }
 
-    fn of(&self, position: u32) -> &[f64] {
+    fn of(&self, position: u32) -> &[Vec<f64>] {
         self.0.get(&position).map_or(&[], |weights| weights)
     }
 
     /// Unobserved ranks above any.
     fn mean(&self, position: u32) -> f64 {
         let weights = self.of(position);
-        match self.1.get(&position) {
-            None => f64::INFINITY,
-            Some(&count) => weights.iter().fold(0.0, |sum, weight| sum + weight) / count as f64,
+        match weights.len() {
+            0 => f64::INFINITY,
+            count => weights.iter().flatten().fold(0.0, |sum, weight| sum + weight) / count as f64,
         }
     }
 
@@ -102,7 +103,7 @@ impl Roco {
             return f64::INFINITY;
         }
         let count = weights.len() as f64;
-        let squares = weights.iter().fold(0.0, |sum, weight| sum + weight * weight);
+        let squares = weights.iter().flatten().fold(0.0, |sum, weight| sum + weight * weight);
         let mean = self.weights.mean(position);
         f64::max(0.0, squares / count - mean * mean).sqrt()
     }
@@ -119,8 +120,7 @@ impl Policy for Roco {
 
     fn rank(&mut self, kept: &[u32]) -> Vec<Option<f64>> {
         let within_reach = self.within_reach(kept);
-        let mean = |position: &u32| within_reach.contains(position).then(|| self.weights.mean(*position));
-        kept.iter().map(mean).collect()
+        kept.iter().map(|position| within_reach.contains(position).then(|| self.weights.mean(*position))).collect()
     }
 
     fn forget(&mut self, position: u32) {
@@ -157,7 +157,7 @@ impl GKv {
         }
     }
 
-    /// The scores of all outside the window, which those that stay carry on.
+    /// Scores what is outside the window; what stays carries its score.
     fn score_all(&mut self, kept: &[u32]) -> HashMap<u32, f64> {
         let candidates = outside_window(kept, self.obs_window);
         let largest = candidates.iter().map(|&position| self.window_mean(position)).fold(0.0, f64::max);

@@ -57,6 +57,7 @@ pub const METERS: &[(&str, Twin)] = &[
     ("kept", kept),
     ("memory", memory),
     ("budget", budget),
+    ("read", read),
     ("kept_entropy", kept_entropy),
     ("sink_mass", sink_mass),
     ("pages", pages),
@@ -170,6 +171,17 @@ fn pages(seen: &Seen) -> Vec<(&'static str, Option<f64>)> {
         ("pages_trace_steps", steps),
         ("pages_trace_sum", sum(&in_place)),
         ("pages_trace_peak", most(&in_place)),
+    ]
+}
+
+/// Of a selector: its kept positions are those that it reads. Laws have a test of their own.
+fn read(seen: &Seen) -> Vec<(&'static str, Option<f64>)> {
+    vec![
+        ("read_sum", total(&seen.rows, |row| row.kept.len() as f64)),
+        ("peak_read", Some(seen.rows.iter().map(|row| row.kept.len()).max().unwrap_or(0) as f64)),
+        ("fits", Some(0.0)),
+        ("fit_log_scale_sum", Some(0.0)),
+        ("fit_exponent_sum", Some(0.0)),
     ]
 }
 

@@ -11,6 +11,8 @@
 //! - [`replay`]: one stream through one setting, with everything measured
 //! - [`cross_layer`]: several streams that share one importance vector
 //! - [`future`]: the bounds that know the rows to come
+//! - [`selectors`]: what is read of each row
+//! - [`prompt_end`]: what is kept of a prompt that is cut once
 //! - [`random`]: the random numbers, and the canonical trace made with them
 //! - [`vectors`]: runs a file of conformance vectors
 
@@ -27,8 +29,10 @@ pub mod openvino;
 pub mod outcome;
 pub mod paper;
 pub mod policies;
+pub mod prompt_end;
 pub mod random;
 pub mod replay;
+pub mod selectors;
 pub mod snapkv;
 pub mod vectors;
 

@@ -6,6 +6,7 @@ use crate::common::files::{Folder, header, safetensors, tensor};
 use crate::common::lanes::{
     Parameters, kept_at_the_end, lane, logged, mass_and_recall, open, read_rows, rows_of, trace, victims,
 };
+use kvsim::needs::Needs;
 use kvsim::policy::table::Make;
 use kvsim::position::{Position, Slot};
 use kvsim::replay::{Cache, LanePlan, Options, Shown, ViewKind};
@@ -51,6 +52,8 @@ fn every_lane(budget: usize) -> Vec<LanePlan> {
                 [(window, 1), ("sinks", 1), ("drop", 1)].into_iter().filter(|(name, _)| takes(name)).collect();
             lane(entry.name, budget, &small)
         })
+        // What cuts at the end of a prompt needs one.
+        .filter(|lane| !lane.entry.needs.has(Needs::PROMPT_END))
         .collect()
 }
 
