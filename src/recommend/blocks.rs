@@ -37,12 +37,12 @@ pub(super) fn meter(length: usize, from: usize) -> MeterPlan {
     let mut values = Values::default();
     values.set(&LENGTH, Value::Count(length));
     values.set(&FROM, Value::Count(from));
-    MeterPlan { entry: &ENTRY, values }
+    MeterPlan { values, ..MeterPlan::new(&ENTRY) }
 }
 
 /// What was counted of each block.
 pub(super) fn counted(tally: &Tally) -> Vec<RowSums> {
-    let sums = |numbers: &[f64]| match *numbers {
+    let sums = |numbers: Vec<f64>| match numbers[..] {
         [rows, total, retained, misses, seen] => RowSums { rows, total, retained, misses, seen, ..RowSums::default() },
         _ => RowSums::default(),
     };
@@ -63,7 +63,7 @@ pub(super) fn add_changes<'a>(
     let mut all = Tally::default();
     tallies.for_each(|tally| all.merge(tally));
     let Some(rows) = all.joint(LOSS) else { return };
-    let changes: Vec<(f64, f64)> = rows.counted().map(squares).collect();
+    let changes: Vec<(f64, f64)> = rows.counted().map(|changes| squares(&changes)).collect();
     let first_row = steps.saturating_sub(changes.len());
     let first_block = steps.div_ceil(length).saturating_sub(blocks.len());
     for (row, (sum, count)) in changes.into_iter().enumerate() {

@@ -319,7 +319,10 @@ impl Opened {
         let (mut lanes, mut known, mut places) = (Vec::new(), BTreeMap::new(), Vec::new());
         let keeping = self.keeping.of(self.trace.info())?;
         for ask in asks {
-            let plan = keeping.all_for(ask.candidate.entry).ok().and_then(|ways| ways.first().copied());
+            let entry = ask.candidate.entry;
+            let is_given = entry.needs.missing_in(self.trace.source.offers()).is_none();
+            let ways = is_given.then(|| keeping.all_for(entry).ok()).flatten();
+            let plan = ways.and_then(|ways| ways.first().copied());
             let plan = plan.map(|keeping| self.plan(ask, keeping));
             let plan = plan.filter(|plan| plan.budgets_on(self.trace.caches(), &options.budgets).is_ok());
             places.push(plan.map(|plan| {
@@ -334,7 +337,7 @@ impl Opened {
 
     fn plan(&self, ask: &Ask, keeping: Keeping) -> LanePlan {
         let budget = ask.budget.resolve(self.trace.chosen.positions);
-        LanePlan { entry: ask.candidate.entry, budget: Some(budget), values: ask.candidate.values.clone(), keeping }
+        LanePlan { values: ask.candidate.values.clone(), keeping, ..LanePlan::new(ask.candidate.entry, budget) }
     }
 
     fn on_trace(&self, lane: &LanePlan, at: usize, outcomes: &[Outcome], options: &Options) -> OnTrace {
