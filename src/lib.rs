@@ -108,6 +108,7 @@ pub mod names;
 pub mod needs;
 pub mod policy;
 pub mod position;
+pub mod quantise;
 pub mod replay;
 pub mod report;
 pub mod slots;

@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(names("Kept-Entropy"), "rows budget kept_entropy");
         assert_eq!(
             names("default,sink_mass"),
-            "rows mass heavy pivotal peaks kept budget sink_mass output_error value_mass layer_error predicted_loss"
+            "rows mass heavy pivotal peaks kept budget sink_mass output_error value_mass layer_error predicted_loss memory"
         );
         assert_eq!(names("all"), METERS.iter().map(|entry| entry.name).collect::<Vec<_>>().join(" "));
         let default: Vec<&str> = defaults().iter().map(|plan| plan.entry.name).collect();

@@ -20,6 +20,7 @@ mod kept_entropy;
 mod layer_counts;
 mod layer_error;
 mod mass;
+mod memory;
 mod output_error;
 mod peaks;
 mod pivotal;
@@ -36,7 +37,7 @@ pub use entry::{MeterEntry, MeterSetting, Run};
 pub use joint::JointRows;
 pub use layer_counts::LayerCounts;
 pub use layer_error::{LayerErrors, LayerRow};
-pub use seen::{Held, Hits, KeptRow, LaneEnd, OutputRow, RowCounts, StepCounts};
+pub use seen::{CacheBytes, Held, Hits, KeptRow, LaneEnd, OutputRow, RowCounts, StepCounts};
 pub use tally::{Counted, Tally};
 
 /// Counts what a lane does on one cache.
@@ -76,4 +77,5 @@ pub static METERS: &[MeterEntry] = &[
     value_mass::ENTRY,
     layer_error::ENTRY,
     predicted_loss::ENTRY,
+    memory::ENTRY,
 ];

@@ -68,6 +68,8 @@ pub struct OutputRow<'a> {
     pub value_mass: f64,
     /// The same over what is kept.
     pub kept_value_mass: f64,
+    /// Whether what is kept is held in few bits, so that every row differs.
+    pub in_few_bits: bool,
     /// Gradients at the head's output, where they were declared.
     pub gradients: Option<&'a Gradients>,
 }
@@ -168,11 +170,27 @@ impl Held {
 pub struct LaneEnd {
     /// Bytes of policy state and kept positions, at the most slots held; `None` without a kept set.
     pub state_bytes: Option<u64>,
+    /// What keys and values take; `None` where the trace has none, or their bytes depend on what else is kept.
+    pub cache_bytes: Option<CacheBytes>,
+}
+
+/// What the keys and values of a cache take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CacheBytes {
+    /// Bytes of a kept position.
+    pub token: u64,
+    /// Bytes of all positions at 16 bits.
+    pub full: u64,
 }
 
 impl LaneEnd {
     /// The end of a lane.
     pub(crate) fn new(state_bytes: Option<u64>) -> LaneEnd {
-        LaneEnd { state_bytes }
+        LaneEnd { state_bytes, cache_bytes: None }
+    }
+
+    /// The same with what keys and values take.
+    pub(crate) fn holding(self, cache_bytes: Option<CacheBytes>) -> LaneEnd {
+        LaneEnd { cache_bytes, ..self }
     }
 }

@@ -4,7 +4,7 @@ use super::options::ViewKind;
 use super::schedule::Schedule;
 use super::section::HeadRange;
 use crate::keeping::Combine;
-use crate::meter::MeterPlan;
+use crate::meter::{CacheBytes, MeterPlan};
 use crate::needs::Needs;
 use crate::policy::sight::CacheTensors;
 use crate::position::Position;
@@ -33,4 +33,8 @@ pub(super) struct LaneSite<'a> {
     pub meters: &'a [MeterPlan],
     /// What the cache has besides rows, where the policy looks at it.
     pub tensors: Option<&'a Arc<CacheTensors>>,
+    /// The way in which keys and values are held in few bits, of those of the run.
+    pub way: Option<usize>,
+    /// What keys and values take.
+    pub cache_bytes: Option<CacheBytes>,
 }
