@@ -113,6 +113,8 @@ impl KeepingOf<'_> {
         let modes = match entry.own.prompt {
             None if prompts.is_empty() => vec![PromptMode::Stream],
             None => prompts.clone(),
+            // Nothing is cut: it says no more than where the prompt ends.
+            Some(own) if entry.is_selector() => vec![own],
             Some(own) if prompts.is_empty() || prompts.contains(&own) => vec![own],
             Some(own) => {
                 return Err(format!("it is --prompt {}: any other way with the prompt is not its own", own.word()));

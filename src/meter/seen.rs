@@ -1,6 +1,7 @@
 //! What a meter is shown of a lane's rows and steps.
 
 use crate::needs::Needs;
+use crate::policy::selector::Law;
 use crate::position::Position;
 use crate::tensors::Gradients;
 
@@ -115,6 +116,24 @@ pub struct StepCounts {
     pub held: Option<Held>,
 }
 
+/// What a selector read of the rows of a lane.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Reads {
+    /// Positions read, over all rows.
+    pub sum: u64,
+    /// Most positions read of a row.
+    pub most: u64,
+}
+
+impl Reads {
+    /// Counts a row of which so many positions were read.
+    pub(crate) fn add(&mut self, read: usize) {
+        self.sum += read as u64;
+        self.most = self.most.max(read as u64);
+    }
+}
+
 /// What became of the kept set in one step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -165,32 +184,25 @@ impl Held {
 }
 
 /// What is known of a lane when its last step is over.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct LaneEnd {
     /// Bytes of policy state and kept positions, at the most slots held; `None` without a kept set.
     pub state_bytes: Option<u64>,
-    /// What keys and values take; `None` where the trace has none, or their bytes depend on what else is kept.
-    pub cache_bytes: Option<CacheBytes>,
-}
-
-/// What the keys and values of a cache take.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct CacheBytes {
-    /// Bytes of a kept position.
-    pub token: u64,
-    /// Bytes of all positions at 16 bits.
-    pub full: u64,
+    /// What a selector read.
+    pub reads: Reads,
+    /// The laws that a selector's choices follow, one for each query head that has one.
+    pub laws: Vec<Law>,
 }
 
 impl LaneEnd {
     /// The end of a lane.
     pub(crate) fn new(state_bytes: Option<u64>) -> LaneEnd {
-        LaneEnd { state_bytes, cache_bytes: None }
+        LaneEnd { state_bytes, reads: Reads::default(), laws: Vec::new() }
     }
 
-    /// The same with what keys and values take.
-    pub(crate) fn holding(self, cache_bytes: Option<CacheBytes>) -> LaneEnd {
-        LaneEnd { cache_bytes, ..self }
+    /// The end of a selector's lane.
+    pub(crate) fn of_selector(reads: Reads, laws: Vec<Law>) -> LaneEnd {
+        LaneEnd { state_bytes: None, reads, laws }
     }
 }

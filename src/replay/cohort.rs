@@ -11,7 +11,6 @@ use super::observer::{Stage, StepRecord};
 use super::outputs::SectionOutputs;
 use super::planning::Planned;
 use super::row_watch::RowWatch;
-use super::schedule::Schedule;
 use super::section::{Section, SetPlace, sets};
 use super::step_batch::StepBatch;
 use crate::error::{Error, Result};
@@ -58,11 +57,13 @@ impl<'a> Cohort<'a> {
                 let setting = plan.setting_with(set, context.budgets[lane][place.index]);
                 let way = plan.keeping.few_bits().and_then(|bits| ways.iter().position(|way| *way == bits));
                 let seen = tensors.get(&(place.section, place.heads.start, way)).filter(|_| looks_at_tensors(plan));
-                let cache_bytes = outputs[place.section].as_ref().filter(|_| plan.keeping.scope == Scope::Head);
-                let cache_bytes = cache_bytes.and_then(|outputs| outputs.cache_bytes(place.heads, plan.keeping.bits));
-                let site = site(context, set, place, plan, &setting);
-                let site = LaneSite { tensors: seen, way, cache_bytes, ..site };
-                LaneStart { place, head: &set.label.head, setting, site, departures: planned.get((place.index, lane)) }
+                let mut site = LaneSite { tensors: seen, way, ..site(context, set, place, plan, &setting) };
+                if let Some(outputs) = &outputs[place.section] {
+                    site.counted.bytes = outputs.bytes(place.heads, plan.keeping.bits);
+                }
+                let task = (place.index, lane);
+                let (departures, cut) = (plan.departures(set).or(planned.get(task)), planned.cut(task));
+                LaneStart { place, head: &set.label.head, setting, site, departures, cut }
             };
             let starts: Vec<LaneStart<'_>> = sets(sections, plan.keeping.scope).into_iter().map(start).collect();
             CacheLanes::new(plan, &starts)
@@ -169,23 +170,8 @@ fn site<'a>(
     plan: &LanePlan,
     setting: &Setting,
 ) -> LaneSite<'a> {
-    let (info, options) = (context.source.info(), context.options);
-    let own = plan.entry.own.cuts.map(|cuts| cuts(setting));
-    LaneSite {
-        name: plan.entry.name,
-        needs: plan.entry.needs,
-        combine: plan.keeping.combine,
-        heads: place.heads,
-        schedule: Schedule::new(plan.budget.map(|_| setting.budget), plan.keeping, own),
-        self_attention: info.self_attention,
-        first: info.first_position,
-        view: options.view,
-        window: cache.window,
-        meters: &options.meters,
-        tensors: None,
-        way: None,
-        cache_bytes: None,
-    }
+    let judged = context.observer.needs().has(Needs::SCORES);
+    LaneSite { judged, ..LaneSite::new(context.source.info(), context.options, (cache, place.heads), plan, setting) }
 }
 
 /// What outputs are measured with, where a meter looks at them.

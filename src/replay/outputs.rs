@@ -9,7 +9,7 @@ use super::section::HeadRange;
 use super::step_batch::{HeadRows, StepBatch};
 use crate::error::{Error, Result};
 use crate::kernels::{exp_below_zero, logit, product, weighted_values};
-use crate::meter::CacheBytes;
+use crate::meter::Bytes;
 use crate::needs::Needs;
 use crate::policy::sight::CacheTensors;
 use crate::position::Position;
@@ -88,13 +88,20 @@ impl SectionOutputs {
         CacheTensors::new(all[heads.start..heads.end].to_vec(), layer)
     }
 
-    /// What the keys and values of these heads take in these bits.
-    pub(super) fn cache_bytes(&self, heads: HeadRange, bits: Option<KvBits>) -> Option<CacheBytes> {
-        let first = self.heads.get(heads.start)?;
-        let [width, value_width] = [first.keys.width(), first.values.rows.width()];
-        let token = bits.unwrap_or(KvBits::FULL).token_bytes(width, value_width)?;
-        let full = first.keys.len() * 2 * (width + value_width);
-        Some(CacheBytes { token: token as u64, full: full as u64 })
+    /// What the keys and values of these heads take in these bits; `None` where that depends on what else is kept.
+    pub(super) fn bytes(&self, heads: HeadRange, bits: Option<KvBits>) -> Option<Bytes> {
+        let (mut held, mut own, mut full) = (0, 0, 0);
+        let heads = &self.heads[heads.start..heads.end];
+        for (index, head) in heads.iter().enumerate() {
+            if index > 0 && Arc::ptr_eq(&heads[index - 1].keys, &head.keys) {
+                continue;
+            }
+            let [width, value_width] = [head.keys.width(), head.values.rows.width()];
+            held += bits.unwrap_or(KvBits::FULL).token_bytes(width, value_width)? as u64;
+            own += 2 * (width + value_width) as u64;
+            full += (2 * head.keys.len() * (width + value_width)) as u64;
+        }
+        Some(Bytes { held, own: own as f64, full: full as f64 })
     }
 
     /// Finds the outputs of a batch's rows.

@@ -2,7 +2,7 @@
 
 use super::cache::Cache;
 use super::kept_outputs::{Changes, HeldWeights, KeptOutputs};
-use super::lane_meters::{Counts, LaneMeters};
+use super::lane_meters::{Counts, LaneMeters, OF_POLICIES};
 use super::lane_site::LaneSite;
 use super::observer::StepRecord;
 use super::outputs::sink_weight;
@@ -13,8 +13,9 @@ use super::step_batch::{KnownRow, StepBatch};
 use super::view::View;
 use crate::error::Result;
 use crate::kernels::{self, Gathered};
-use crate::meter::{CacheBytes, Held, Hits, LaneEnd, RowCounts, StepCounts, Tally};
+use crate::meter::{Held, Hits, LaneEnd, RowCounts, StepCounts, Tally};
 use crate::policy::Policy;
+use crate::policy::future::{Departing, Departures};
 use crate::position::Position;
 use crate::trace::SelfAttention;
 
@@ -30,17 +31,21 @@ pub(super) struct PolicyLane {
     outputs: Option<Box<KeptOutputs>>,
     /// Where keys and values are held in few bits: which way, and the kept weights of the exact row.
     held: Option<(usize, Vec<f32>)>,
-    cache_bytes: Option<CacheBytes>,
     has_evicted: bool,
+    /// Whether records say what positions were judged by.
+    judged: bool,
+    /// For decisions made elsewhere: when each position goes, whatever is held.
+    played: Option<Departures>,
 }
 
 impl PolicyLane {
     pub(super) fn new(site: &LaneSite<'_>, policy: Box<dyn Policy>) -> PolicyLane {
         let LaneSite { heads, schedule, self_attention, window, .. } = *site;
         let slots = schedule.budget.unwrap_or(0).saturating_add(1);
-        let mut cache = Cache::new(site.name, policy, slots).seeing(site.tensors.cloned());
+        let mut cache =
+            Cache::new(site.name, policy, slots).rounding_scores(site.rounding).seeing(site.tensors.cloned());
         (0..site.first.0).for_each(|position| cache.admit(Position(position)));
-        let meters = LaneMeters::new(site.meters, true, schedule.budget);
+        let meters = LaneMeters::new(site.meters, OF_POLICIES, site.counted);
         let outputs = outputs_for(&meters);
         PolicyLane {
             heads,
@@ -52,9 +57,16 @@ impl PolicyLane {
             meters,
             outputs,
             held: site.way.map(|way| (way, Vec::new())),
-            cache_bytes: site.cache_bytes,
             has_evicted: false,
+            judged: site.judged,
+            played: None,
         }
+    }
+
+    /// The lane of decisions that were made elsewhere.
+    pub(super) fn playing(site: &LaneSite<'_>, departures: Departures) -> PolicyLane {
+        let policy = Box::new(Departing::new(departures.clone(), 0));
+        PolicyLane { played: Some(departures), ..PolicyLane::new(site, policy) }
     }
 
     pub(super) fn run(
@@ -93,8 +105,13 @@ impl PolicyLane {
         last.map_or(Ok(()), |last| self.cache.check_state(last))
     }
 
+    /// The positions held, ascending.
+    pub(super) fn kept(&self) -> &[Position] {
+        self.cache.kept()
+    }
+
     pub(super) fn finish(self) -> Tally {
-        self.meters.finish(&LaneEnd::new(Some(self.cache.state_bytes())).holding(self.cache_bytes))
+        self.meters.finish(&LaneEnd::new(Some(self.cache.state_bytes())))
     }
 
     /// Replays one step of a batch; records it where a log is given.
@@ -116,13 +133,17 @@ impl PolicyLane {
             self.cache.admit(position);
         }
         let expired = self.expire(position);
+        let judged = if log.is_some() { self.judged(position) } else { Vec::new() };
         let mut victims = log.is_some().then(Vec::new);
         let evicted = self.evict(position, victims.as_mut())?;
         let (kept, measured) = (self.cache.kept().len(), known && !in_prompt);
+        if !in_prompt {
+            self.meters.show_held(position, self.cache.kept());
+        }
         self.meters.add_step(StepCounts::new(in_prompt, measured, Some(Held::new(kept, evicted, expired))));
         if let (Some(log), Some(victims)) = (log, victims) {
             let counted = self.meters.recorded();
-            log.push(StepRecord { step: position, kept, measured: measured.then_some(counted), victims });
+            log.push(StepRecord { step: position, kept, measured: measured.then_some(counted), victims, judged });
         }
         Ok(())
     }
@@ -138,10 +159,25 @@ impl PolicyLane {
     /// Cuts the cache where it is due, and returns how many went.
     #[inline]
     fn evict(&mut self, step: Position, victims: Option<&mut Vec<Position>>) -> Result<usize> {
-        let Some(budget) = self.schedule.cut_after(step, self.cache.kept().len()) else { return Ok(0) };
+        let Some(budget) = self.cut_after(step) else { return Ok(0) };
         let evicted = self.cache.shrink(budget, self.schedule.page, step, victims)?;
         self.has_evicted |= evicted > 0;
         Ok(evicted)
+    }
+
+    /// Down to how many positions the cache is cut at the end of a step; `None` where it is not.
+    #[inline]
+    fn cut_after(&self, step: Position) -> Option<usize> {
+        match &self.played {
+            None => self.schedule.cut_after(step, self.cache.kept().len()),
+            Some(played) => Some(self.cache.kept().iter().filter(|held| played.leaves(**held) > step).count()),
+        }
+    }
+
+    /// What each position is judged by where the cache is about to be cut, if anybody asks.
+    fn judged(&self, step: Position) -> Vec<(Position, Option<f64>)> {
+        let is_cut = || self.cut_after(step).is_some_and(|budget| budget < self.cache.kept().len());
+        if self.judged && self.played.is_none() && is_cut() { self.cache.judged() } else { Vec::new() }
     }
 
     /// Measures what is kept of a step's rows, counts it where it is to be counted, and shows the policy

@@ -160,8 +160,8 @@ fn policies_decide_by_what_is_held_and_memory_is_counted() {
         for (index, mass) in masses.into_iter().enumerate() {
             let tally = merged(&found, index);
             near(tally.figure("retained_mass"), mass, bits);
-            assert_eq!(tally.figure("token_bytes"), Some(bytes), "{bits} bits");
-            assert_eq!(tally.count("cache_bytes_peak"), 9 * 128 * bytes as u64, "{bits} bits");
+            assert_eq!(tally.count("token_bytes"), 9 * bytes as u64, "{bits} bits");
+            assert_eq!(tally.count("kv_bytes_peak"), 9 * 128 * bytes as u64, "{bits} bits");
             assert_eq!(tally.figure("memory_ratio"), Some(512.0 * 256.0 / (128.0 * bytes)), "{bits} bits");
         }
     }
