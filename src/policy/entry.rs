@@ -238,6 +238,11 @@ impl PolicyEntry {
         self.needs.has(Needs::LAYERS)
     }
 
+    /// Whether it looks at what most traces do not hold: queries, keys, values.
+    pub fn needs_more_than_rows(&self) -> bool {
+        self.needs.has_any(Needs::OF_TRACES)
+    }
+
     /// Whether it runs where nothing is named: it may be kept in any way, and the rows of one cache, as they
     /// come, are all that it needs.
     pub fn runs_by_default(&self) -> bool {

@@ -63,7 +63,7 @@ pub(super) fn add_changes<'a>(
     let mut all = Tally::default();
     tallies.for_each(|tally| all.merge(tally));
     let Some(rows) = all.joint(LOSS) else { return };
-    let changes: Vec<(f64, f64)> = rows.counted().map(squares).collect();
+    let changes: Vec<(f64, f64)> = rows.counted().map(|changes| squares(&changes)).collect();
     let first_row = steps.saturating_sub(changes.len());
     let first_block = steps.div_ceil(length).saturating_sub(blocks.len());
     for (row, (sum, count)) in changes.into_iter().enumerate() {

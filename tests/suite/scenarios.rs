@@ -43,7 +43,7 @@ fn top(heavy_hitters: usize) -> Options {
 fn every_lane(budget: usize) -> Vec<LanePlan> {
     kvsim::policy::table::POLICIES
         .iter()
-        .filter(|entry| !entry.own.is_any())
+        .filter(|entry| !entry.own.is_any() && !entry.needs_more_than_rows())
         .map(|entry| {
             let takes = |name: &str| entry.parameters.iter().any(|(parameter, _)| parameter.name == name);
             // Where the rows that are observed are the window too.
@@ -52,8 +52,8 @@ fn every_lane(budget: usize) -> Vec<LanePlan> {
                 [(window, 1), ("sinks", 1), ("drop", 1)].into_iter().filter(|(name, _)| takes(name)).collect();
             lane(entry.name, budget, &small)
         })
-        // What cuts at the end of a prompt needs one, and selectors keep everything.
-        .filter(|lane| !lane.entry.needs.has(Needs::PROMPT_END) && !lane.entry.is_selector())
+        // What cuts at the end of a prompt needs one.
+        .filter(|lane| !lane.entry.needs.has(Needs::PROMPT_END))
         .collect()
 }
 
