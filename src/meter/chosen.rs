@@ -1,6 +1,6 @@
 //! Which meters run: the default ones, or those that were named.
 
-use super::{METERS, MeterEntry, MeterSetting, Run};
+use super::{METERS, MeterEntry, MeterSetting, MeterSite, Run};
 use crate::names::find_named;
 use crate::policy::parameter::{Value, Values};
 use crate::policy::spec::{Named, named_values};
@@ -27,9 +27,9 @@ impl MeterPlan {
         MeterPlan { where_offered: entry.run == Run::WhereOffered, ..MeterPlan::new(entry) }
     }
 
-    /// What the meter of a cache with this budget is made from.
-    pub(crate) fn setting(&self, budget: Option<usize>) -> MeterSetting {
-        MeterSetting { budget, values: self.values.clone() }
+    /// What the meter of a cache is made from.
+    pub(crate) fn setting(&self, site: MeterSite) -> MeterSetting {
+        MeterSetting { site, values: self.values.clone() }
     }
 }
 
@@ -39,14 +39,18 @@ pub fn defaults() -> Vec<MeterPlan> {
     run.map(MeterPlan::of_all).collect()
 }
 
+/// The meters that always run.
+pub fn least() -> Vec<MeterPlan> {
+    METERS.iter().filter(|entry| entry.run == Run::Always).map(MeterPlan::new).collect()
+}
+
 /// The meters of a list such as `mass,sink_mass:sinks=8`, and those that always run; `default` stands
 /// for the default ones, `all` for every one. Each meter runs once: as it was named last.
 ///
 /// # Errors
 /// Names the meter or parameter that there is not, or the value that is impossible.
 pub fn chosen(list: &str) -> Result<Vec<MeterPlan>, String> {
-    let mut plans: Vec<MeterPlan> =
-        METERS.iter().filter(|entry| entry.run == Run::Always).map(MeterPlan::new).collect();
+    let mut plans = least();
     for named in Named::split(list)? {
         match named.name.as_str() {
             "default" if named.values.is_empty() => defaults().into_iter().for_each(|plan| put(&mut plans, plan)),
@@ -99,7 +103,8 @@ mod tests {
         assert_eq!(names("Kept-Entropy"), "rows budget kept_entropy");
         assert_eq!(
             names("default,sink_mass"),
-            "rows mass heavy pivotal peaks kept budget sink_mass output_error value_mass layer_error predicted_loss"
+            "rows mass heavy pivotal peaks kept memory budget read sink_mass output_error value_mass layer_error \
+             predicted_loss"
         );
         assert_eq!(names("all"), METERS.iter().map(|entry| entry.name).collect::<Vec<_>>().join(" "));
         let default: Vec<&str> = defaults().iter().map(|plan| plan.entry.name).collect();

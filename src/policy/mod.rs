@@ -28,14 +28,20 @@ pub mod lowest_score;
 pub mod lru;
 mod means;
 mod norms;
+pub mod openvino;
 pub mod optimal;
 pub mod oracle;
 pub mod parameter;
+pub mod played;
+pub mod prompt_end;
 pub mod pyramidkv;
 pub mod random;
 pub mod roco;
+pub mod rounding;
 pub mod scissorhands;
 pub mod scissorhands_paper;
+pub mod selector;
+pub mod selectors;
 pub mod share;
 pub mod sight;
 pub mod sliding_window;
@@ -94,6 +100,13 @@ pub trait Policy: Send {
     fn probe(&self, slot: Slot) -> Option<f64> {
         let _ = slot;
         None
+    }
+
+    /// Rounds the scores that it holds to a narrower type, and says whether it holds any that are no whole
+    /// numbers. Called after each [`Policy::observe`] where a run asks for it.
+    fn round_scores(&mut self, to: rounding::Rounding) -> bool {
+        let _ = to;
+        false
     }
 
     /// Bytes of state held for each slot.

@@ -6,6 +6,7 @@
 use super::blocks::choose_blocks;
 use super::view::Shown;
 use crate::error::{Error, Result};
+use crate::policy::rounding::Rounding;
 use crate::policy::sight::CacheTensors;
 use crate::policy::{Admission, HeadRows, Observation, Overflow, Policy};
 use crate::position::{Position, Slot};
@@ -21,6 +22,7 @@ pub struct Cache {
     /// What blocks are ranked by.
     ranks: Vec<Option<f64>>,
     most_held: usize,
+    rounding: Option<Rounding>,
     /// What the policy looks at besides rows.
     tensors: Option<Arc<CacheTensors>>,
 }
@@ -35,6 +37,7 @@ impl Cache {
             victims: Vec::new(),
             ranks: Vec::new(),
             most_held: 0,
+            rounding: None,
             tensors: None,
         }
     }
@@ -42,6 +45,17 @@ impl Cache {
     /// The same for a policy that looks at more than rows.
     pub(super) fn seeing(self, tensors: Option<Arc<CacheTensors>>) -> Cache {
         Cache { tensors, ..self }
+    }
+
+    /// Has the policy's scores rounded after every row that it sees.
+    pub fn rounding_scores(self, rounding: Option<Rounding>) -> Cache {
+        Cache { rounding, ..self }
+    }
+
+    /// Each held position with what the policy judges it by.
+    pub fn judged(&self) -> Vec<(Position, Option<f64>)> {
+        let judged = |(slot, position): (usize, &Position)| (*position, self.policy.probe(Slot(slot)));
+        self.kept.iter().enumerate().map(judged).collect()
     }
 
     /// The kept positions, ascending.
@@ -73,6 +87,9 @@ impl Cache {
         let seen = Observation::new(step, &self.kept, weights, row_len);
         let heads = heads.map(|heads| HeadRows::new(heads, self.kept.len()));
         self.policy.observe(Observation { heads, scale, each, ..seen });
+        if let Some(to) = self.rounding {
+            self.policy.round_scores(to);
+        }
         debug_assert_eq!(self.state_problem(), None, "{} after observing row {step}", self.name);
     }
 

@@ -10,10 +10,14 @@ use super::lane_site::LaneSite;
 use super::layer_outputs::LayerLane;
 use super::observer::StepRecord;
 use super::policy_lane::PolicyLane;
+use super::prompt_cuts::{Cut, CutOnce};
+use super::schedule::Schedule;
 use super::section::SetPlace;
+use super::selector_lane::SelectorLane;
 use super::step_batch::StepBatch;
 use crate::error::Result;
 use crate::meter::Tally;
+use crate::needs::Needs;
 use crate::policy::coupled::CoupledSetting;
 use crate::policy::entry::{Make, Setting};
 use crate::policy::future::{Departing, Departures};
@@ -43,18 +47,33 @@ pub(super) struct LaneStart<'a> {
     /// The lane's setting there, with the budget in force.
     pub setting: Setting,
     pub site: LaneSite<'a>,
-    /// Where the plan knows the future: when each position goes.
+    /// Where the plan knows the future, or replays decisions: when each position goes.
     pub departures: Option<&'a Departures>,
+    /// Where the plan cuts at the prompt's end: what stays, if not everything.
+    pub cut: Option<&'a Cut>,
 }
 
 impl CacheLanes {
     pub(super) fn new(plan: &LanePlan, starts: &[LaneStart<'_>]) -> CacheLanes {
-        let apart = |LaneStart { setting, site, departures, .. }: &LaneStart<'_>| match plan.entry.make {
+        let apart = |LaneStart { setting, site, departures, cut, .. }: &LaneStart<'_>| match plan.entry.make {
             Make::Policy(make) => Lane::Policy(PolicyLane::new(site, make(setting))),
+            Make::PromptEnd(_) => {
+                // What it keeps is its budget here: as the cut says, or everything.
+                let schedule = Schedule { budget: cut.map(|cut| cut.kept), ..site.schedule };
+                let mut counted = site.counted;
+                counted.budget = counted.budget.map(|budget| cut.map_or(budget, |cut| cut.kept));
+                let site = LaneSite { schedule, counted, needs: Needs::NOTHING, ..*site };
+                Lane::Policy(PolicyLane::new(&site, Box::new(CutOnce::new(*cut))))
+            }
             Make::Bound(make) => Lane::Bound(BoundLane::new(site, make(setting))),
+            Make::Selector(make) => Lane::Selector(SelectorLane::new(site, make(setting, site.heads.len()))),
             Make::Future { .. } => {
                 let departures = departures.expect("the future is planned before the replay").clone();
                 Lane::Policy(PolicyLane::new(site, Box::new(Departing::new(departures, setting.budget))))
+            }
+            Make::Played => {
+                let departures = departures.expect("decisions are checked before the replay").clone();
+                Lane::Policy(PolicyLane::playing(site, departures))
             }
             Make::Coupled(_) => unreachable!("coupled lanes are made together"),
         };
