@@ -114,6 +114,7 @@ pub mod needs;
 pub mod picture;
 pub mod policy;
 pub mod position;
+pub mod quantise;
 pub mod recommend;
 pub mod replay;
 pub mod report;

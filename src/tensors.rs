@@ -6,6 +6,7 @@
 
 use crate::kernels::{KeyPanel, Logits};
 use crate::position::Position;
+use crate::quantise::{GROUP, KeyGroups, KvBits, by_channel, by_position};
 use std::sync::Arc;
 
 /// Rows of equal width, one for each position.
@@ -110,6 +111,8 @@ pub struct HeadTensors {
     pub queries: Arc<Matrix>,
     /// As they enter the product.
     pub keys: Arc<Matrix>,
+    /// In full, where `keys` are held in few bits by groups of positions: what is read of a group that is not finished.
+    pub unfinished: Option<Arc<Matrix>>,
     /// As they are weighed.
     pub values: Arc<Values>,
     /// Where they were asked for and the trace has them.
@@ -117,9 +120,52 @@ pub struct HeadTensors {
 }
 
 impl HeadTensors {
+    /// The key of a position as it is read in a row.
+    pub fn key(&self, position: Position, step: Position) -> &[f32] {
+        match &self.unfinished {
+            Some(full) if position.index() >= finished(step.index()) => full.row(position.index()),
+            _ => self.keys.row(position.index()),
+        }
+    }
+
+    /// What is held of it in few bits.
+    ///
+    /// # Errors
+    /// Says what cannot be held.
+    pub fn held(&self, bits: KvBits) -> Result<HeadTensors, String> {
+        let keys = held_keys(&self.keys, bits).map_err(|problem| format!("keys: {problem}"))?;
+        let values = match bits.values {
+            16 => Arc::clone(&self.values),
+            few => {
+                let held = by_position(&self.values.rows, few).map_err(|problem| format!("values: {problem}"))?;
+                Arc::new(Values::new(held))
+            }
+        };
+        let groups = bits.keys != 16 && bits.key_groups == KeyGroups::Channel;
+        let unfinished = groups.then(|| Arc::clone(&self.keys));
+        Ok(HeadTensors { keys: Arc::new(keys), unfinished, values, ..self.clone() })
+    }
+
     /// The first position that a row attends to.
     pub fn first_attended(&self, step: Position) -> usize {
         self.window.map_or(0, |window| (step.index() + 1).saturating_sub(window))
+    }
+}
+
+/// Positions whose groups are finished when a row is read: their keys are held by groups.
+pub fn finished(step: usize) -> usize {
+    GROUP * ((step + 1) / GROUP)
+}
+
+/// Keys as a cache holds them.
+///
+/// # Errors
+/// Says what cannot be held.
+pub fn held_keys(keys: &Matrix, bits: KvBits) -> Result<Matrix, String> {
+    match (bits.keys, bits.key_groups) {
+        (16, _) => Ok(keys.clone()),
+        (few, KeyGroups::Position) => by_position(keys, few),
+        (few, KeyGroups::Channel) => by_channel(keys, few),
     }
 }
 

@@ -4,6 +4,7 @@
 use crate::error::{Error, Result};
 use crate::keeping::{Combine, Keeping, PromptMode, PromptPlan, Scope};
 use crate::policy::entry::PolicyEntry;
+use crate::quantise::KvBits;
 use crate::trace::TraceInfo;
 use crate::word::Word;
 
@@ -24,6 +25,8 @@ pub struct KeepingRequest {
     pub prompt_len: Option<usize>,
     /// Rows after which a prompt is cut while it is read.
     pub prompt_chunks: Vec<usize>,
+    /// In how many bits keys and values are held.
+    pub bits: Vec<KvBits>,
 }
 
 /// A request about a trace whose prompt is known, as far as it is.
@@ -101,6 +104,7 @@ impl KeepingOf<'_> {
         multiply(&mut all, &request.combines, |keeping, combine| Keeping { combine, ..keeping });
         multiply(&mut all, &request.evict_every, |keeping, evict_every| Keeping { evict_every, ..keeping });
         multiply(&mut all, &request.pages, |keeping, page| Keeping { page, ..keeping });
+        multiply(&mut all, &request.bits, |keeping, bits| Keeping { bits: Some(bits), ..keeping });
         Ok(all.into_iter().map(|keeping| entry.keeping(keeping)).collect())
     }
 

@@ -25,14 +25,24 @@ const SUMS: &[Sum] = &[
     Sum::real("kv_bytes_mean", "bytes", "bytes of keys and values held after eviction, mean over steps"),
     Sum::count("kv_bytes_peak", "bytes", "the most of them, cache by cache"),
     Sum::real("kv_bytes_model", "bytes", "what the model's own cache holds, mean over the same steps"),
+    Sum::real("kv_bytes_full", "bytes", "keys and values of all positions, as the model stores them"),
 ];
 
-const FIGURES: &[Figure] = &[Figure::new(
-    "kv_share",
-    "share",
-    Reading::Ratio("kv_bytes_mean", &["kv_bytes_model"]),
-    "bytes held over what the model's own cache holds, both as means over steps",
-)];
+const FIGURES: &[Figure] = &[
+    Figure::new(
+        "kv_share",
+        "share",
+        Reading::Ratio("kv_bytes_mean", &["kv_bytes_model"]),
+        "bytes held over what the model's own cache holds, both as means over steps",
+    ),
+    Figure::new(
+        "memory_ratio",
+        "times",
+        Reading::Ratio("kv_bytes_full", &["kv_bytes_peak"]),
+        "keys and values of all positions over the most that was held after eviction",
+    )
+    .higher_is_better(),
+];
 
 /// What a kept set takes, and what the model's own cache would.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -41,6 +51,8 @@ pub struct Bytes {
     pub held: u64,
     /// Bytes of a position in the part of the model's own cache that serves the same heads.
     pub own: f64,
+    /// Bytes of all positions there, whether they leave a sliding window or not.
+    pub full: f64,
 }
 
 struct Memory {
@@ -79,7 +91,7 @@ impl Meter for Memory {
     }
 
     fn finish(self: Box<Self>, _end: &LaneEnd) -> Counted {
-        let Some(Bytes { held, own }) = self.bytes else { return Counted::Sums(vec![None; SUMS.len()]) };
+        let Some(Bytes { held, own, full }) = self.bytes else { return Counted::Sums(vec![None; SUMS.len()]) };
         let mean =
             |sum: u64, bytes: f64| (self.steps > 0).then(|| Number::Real(sum as f64 / self.steps as f64 * bytes));
         Counted::Sums(vec![
@@ -87,6 +99,7 @@ impl Meter for Memory {
             mean(self.kept, held as f64),
             Some(Number::Count(self.peak * held)),
             mean(self.own, own),
+            Some(Number::Real(full)),
         ])
     }
 }

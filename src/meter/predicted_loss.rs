@@ -61,7 +61,7 @@ impl Meter for PredictedLoss {
             let change = output.kept.iter().zip(output.whole).map(|(kept, whole)| kept - whole);
             rows.add(step, sample, gradients.along(sample, step, change));
         }
-        if row.counts.after_eviction {
+        if row.counts.after_eviction || output.in_few_bits {
             rows.count_from(step);
         }
     }

@@ -69,6 +69,8 @@ pub struct OutputRow<'a> {
     pub value_mass: f64,
     /// The same over what is kept.
     pub kept_value_mass: f64,
+    /// Whether what is kept is held in few bits, so that every row differs.
+    pub in_few_bits: bool,
     /// Gradients at the head's output, where they were declared.
     pub gradients: Option<&'a Gradients>,
 }

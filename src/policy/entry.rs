@@ -292,6 +292,9 @@ impl PolicyEntry {
         if !self.cut_late() || keeping.prompt.mode == PromptMode::Once {
             keeping.evict_every = 1;
         }
+        if self.is_bound() {
+            keeping.bits = None;
+        }
         keeping.scope = self.own.scope.unwrap_or(if self.scopes() { asked.scope } else { Scope::Head });
         keeping.combine = self.own.combine.unwrap_or(if self.combines() { asked.combine } else { Combine::Mean });
         keeping

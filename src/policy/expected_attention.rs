@@ -62,6 +62,10 @@ impl Ring {
     /// Takes in the queries from `first` to the present row.
     fn fill(&mut self, sight: Sight<'_>, position: Position, first: usize, len: usize) {
         self.scores.resize(sight.heads() * len, 0.0);
+        if sight.key_settles(position).is_some_and(|row| (self.end..=sight.step.index()).contains(&row)) {
+            // The key is another one from here on.
+            self.end = 0;
+        }
         for at in self.end.max(first)..=sight.step.index() {
             let key = sight.key(position);
             for head in 0..sight.heads() {

@@ -1,6 +1,7 @@
 //! What a policy may look at besides rows: keys and values as its cache holds them, and the queries of its own heads.
 
 use crate::position::Position;
+use crate::quantise::GROUP;
 use crate::tensors::{HeadTensors, LayerTensors};
 
 /// What a cache has, for a policy that looks at it.
@@ -58,7 +59,13 @@ pub struct Sight<'a> {
 impl<'a> Sight<'a> {
     /// The key of a position.
     pub fn key(self, position: Position) -> &'a [f32] {
-        self.tensors.heads[0].keys.row(position.index())
+        self.tensors.heads[0].key(position, self.step)
+    }
+
+    /// The row from which on the key of a position is held in few bits, where that is not at once.
+    pub fn key_settles(self, position: Position) -> Option<usize> {
+        let grouped = self.tensors.heads[0].unfinished.is_some();
+        grouped.then(|| (position.index() / GROUP + 1) * GROUP - 1)
     }
 
     /// The value of a position.

@@ -21,7 +21,8 @@ pub(super) fn bytes_of(info: &TraceInfo, cache: &CachePlan) -> Option<Bytes> {
             (cache.stands_for() as u64, heads * kv_heads as f64 / facts.query_heads.of(layer)? as f64)
         }
     };
-    Some(Bytes { held: held * head, own: own * head as f64 })
+    let own = own * head as f64;
+    Some(Bytes { held: held * head, own, full: own * info.positions as f64 })
 }
 
 /// Bytes of a stored number, by its usual names.

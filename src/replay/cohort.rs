@@ -19,8 +19,9 @@ use crate::meter::Tally;
 use crate::needs::Needs;
 use crate::policy::entry::Setting;
 use crate::policy::sight::CacheTensors;
+use crate::quantise::KvBits;
 use rayon::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Sections on their way through the replay.
@@ -48,13 +49,18 @@ impl<'a> Cohort<'a> {
         spread: bool,
     ) -> Result<Cohort<'a>> {
         let outputs = outputs(context, sections)?;
+        let ways = ways(context.lanes);
         let tensors = cache_tensors(context, sections, &outputs);
         let on_sets = |(lane, plan): (usize, &LanePlan)| {
             let start = |place: SetPlace| -> LaneStart<'_> {
                 let set = context.set(plan.keeping.scope, place.index);
                 let setting = plan.setting_with(set, context.budgets[lane][place.index]);
-                let seen = tensors.get(&(place.section, place.heads.start)).filter(|_| looks_at_tensors(plan));
-                let site = LaneSite { tensors: seen, ..site(context, set, place, plan, &setting) };
+                let way = plan.keeping.few_bits().and_then(|bits| ways.iter().position(|way| *way == bits));
+                let seen = tensors.get(&(place.section, place.heads.start, way)).filter(|_| looks_at_tensors(plan));
+                let mut site = LaneSite { tensors: seen, way, ..site(context, set, place, plan, &setting) };
+                if let Some(outputs) = &outputs[place.section] {
+                    site.counted.bytes = outputs.bytes(place.heads, plan.keeping.bits);
+                }
                 let task = (place.index, lane);
                 let (departures, cut) = (plan.departures(set).or(planned.get(task)), planned.cut(task));
                 LaneStart { place, head: &set.label.head, setting, site, departures, cut }
@@ -71,7 +77,7 @@ impl<'a> Cohort<'a> {
     pub(super) fn replay(mut self) -> Result<Vec<Vec<(SetPlace, Tally)>>> {
         let steps = self.context.options.steps.unwrap_or(usize::MAX);
         let wholes: Vec<&CachePlan> = self.sections.iter().map(|section| &*section.whole).collect();
-        let mut feeds = Feeds::open(self.context.source, &wholes, steps)?;
+        let mut feeds = Feeds::open(self.context.source, &wholes, steps, &ways(self.context.lanes))?;
         let (mut batches, mut ahead) = (feeds.batches(), feeds.batches());
         let context = self.context;
         let mut fill = |batches: &mut [StepBatch]| context.time(Stage::Read, || feeds.fill(batches));
@@ -173,8 +179,15 @@ fn outputs(context: Context<'_>, sections: &[Section<'_>]) -> Result<Vec<Option<
     let Context { source, options, .. } = context;
     let measured = options.meters.iter().fold(Needs::NOTHING, |needs, plan| needs.and(plan.entry.needs));
     let needs = [measured, of_policies(context)];
-    let open = |section: &Section<'_>| SectionOutputs::open(source, &section.whole, needs, options.output_every);
+    let ways = ways(context.lanes);
+    let open = |section: &Section<'_>| SectionOutputs::open(source, &section.whole, needs, options.output_every, &ways);
     sections.iter().map(open).collect()
+}
+
+/// The ways in which lanes hold keys and values in few bits.
+fn ways(lanes: &[LanePlan]) -> Vec<KvBits> {
+    let ways: BTreeSet<KvBits> = lanes.iter().filter_map(|plan| plan.keeping.few_bits()).collect();
+    ways.into_iter().collect()
 }
 
 /// What policies look at besides rows.
@@ -192,16 +205,19 @@ fn cache_tensors(
     context: Context<'_>,
     sections: &[Section<'_>],
     outputs: &[Option<SectionOutputs>],
-) -> BTreeMap<(usize, usize), Arc<CacheTensors>> {
+) -> BTreeMap<(usize, usize, Option<usize>), Arc<CacheTensors>> {
     let needs = of_policies(context);
     if needs == Needs::NOTHING {
         return BTreeMap::new();
     }
-    let of_place = |place: SetPlace| {
-        let tensors = outputs[place.section].as_ref()?.of_cache(place.heads, needs);
-        Some(((place.section, place.heads.start), Arc::new(tensors)))
+    let ways = ways(context.lanes);
+    let ways = || (0..ways.len()).map(Some).chain([None]);
+    let of_place = |(place, way): (SetPlace, Option<usize>)| {
+        let tensors = outputs[place.section].as_ref()?.of_cache(place.heads, needs, way);
+        Some(((place.section, place.heads.start, way), Arc::new(tensors)))
     };
-    sets(sections, Scope::Head).into_iter().filter_map(of_place).collect()
+    let places = sets(sections, Scope::Head).into_iter();
+    places.flat_map(|place| ways().map(move |way| (place, way))).filter_map(of_place).collect()
 }
 
 fn watches<'a>(context: Context<'a>, sections: &'a [Section<'a>]) -> Vec<RowWatch<'a>> {

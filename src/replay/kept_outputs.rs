@@ -4,6 +4,7 @@ use super::outputs::{WholeOutput, divide};
 use crate::kernels::{Logits, product, softmax, weighted_values};
 use crate::meter::OutputRow;
 use crate::position::Position;
+use crate::tensors::HeadTensors;
 
 /// Below this sum of kept weights some of them may have lost digits: they are made anew, from their own largest logit.
 const LEAST_KEPT: f64 = 1.0 / (1_u128 << 80) as f64;
@@ -52,6 +53,15 @@ impl Changes {
     }
 }
 
+/// The weights of kept positions, and what they weigh.
+#[derive(Clone, Copy)]
+pub(super) struct HeldWeights<'a> {
+    pub head: &'a HeadTensors,
+    pub weights: &'a [f32],
+    /// Weight of the learned sink.
+    pub sink: f64,
+}
+
 impl KeptOutputs {
     /// Keeps the changes of the batches to come.
     pub(super) fn keep_changes(&mut self) {
@@ -71,7 +81,8 @@ impl KeptOutputs {
         self.changes.as_ref()
     }
 
-    /// Measures what is handed on of a row of which these positions are kept; `at` is the step and the head in the
+    /// Measures what is handed on of a row of which these positions are kept: `weights` of them in the exact row, and
+    /// where they are held in few bits, the weights and the head that they make; `at` is the step and the head in the
     /// batch.
     pub(super) fn measure<'a>(
         &'a mut self,
@@ -79,19 +90,23 @@ impl KeptOutputs {
         step: Position,
         kept: &[Position],
         weights: &[f32],
+        held: Option<HeldWeights<'_>>,
         at: (usize, usize),
     ) -> OutputRow<'a> {
-        let values = &whole.head.values;
+        let exact = HeldWeights { head: whole.head, weights, sink: whole.sink };
+        let used = held.unwrap_or(exact);
+        let values = &used.head.values;
         self.kept.resize(whole.output.len(), 0.0);
-        let weighed = weighted_values(weights, |slot| kept[slot].index(), values.rows.numbers(), &mut self.kept);
+        let weighed = weighted_values(used.weights, |slot| kept[slot].index(), values.rows.numbers(), &mut self.kept);
         if weighed < LEAST_KEPT {
-            self.measure_anew(whole, step, kept);
+            self.measure_anew(used.head, step, kept);
         } else {
-            divide(&mut self.kept, weighed + whole.sink);
+            divide(&mut self.kept, weighed + used.sink);
         }
         if let Some(changes) = &mut self.changes {
             changes.put(at.0, at.1, self.kept.iter().zip(whole.output).map(|(kept, whole)| kept - whole));
         }
+        let values = &whole.head.values;
         let lengths = weights.iter().zip(kept).map(|(weight, at)| f64::from(*weight) * values.lengths[at.index()]);
         OutputRow {
             layer: whole.head.layer,
@@ -99,18 +114,19 @@ impl KeptOutputs {
             kept: &self.kept,
             value_mass: whole.value_mass,
             kept_value_mass: lengths.sum(),
+            in_few_bits: held.is_some(),
             gradients: whole.head.gradients.as_deref(),
         }
     }
 
     /// A softmax over what is kept alone, from its own largest logit.
-    fn measure_anew(&mut self, WholeOutput { head, .. }: WholeOutput<'_>, step: Position, kept: &[Position]) {
+    fn measure_anew(&mut self, head: &HeadTensors, step: Position, kept: &[Position]) {
         let first = head.first_attended(step);
         let query = head.queries.row(step.index());
         self.attended.clear();
         self.attended.extend(kept.iter().filter(|position| position.index() >= first));
         self.anew.clear();
-        self.anew.extend(self.attended.iter().map(|position| product(query, head.keys.row(position.index()))));
+        self.anew.extend(self.attended.iter().map(|position| product(query, head.key(*position, step))));
         // Scores of a whole row were finite, so that these are: where none is kept, nothing is handed on.
         let found = if self.anew.is_empty() { None } else { softmax(&mut self.anew, head.logits) };
         if found.is_none() {

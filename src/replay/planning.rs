@@ -197,7 +197,7 @@ pub(super) fn for_each_step(
     options: &Options,
     mut step: impl FnMut(&StepBatch, usize),
 ) -> Result<()> {
-    let mut feeds = Feeds::open(source, &[cache], options.steps.unwrap_or(usize::MAX))?;
+    let mut feeds = Feeds::open(source, &[cache], options.steps.unwrap_or(usize::MAX), &[])?;
     let mut watch = RowWatch::new(source, cache, options.heavy_hitters, options.bad_rows);
     let mut batches = feeds.batches();
     while feeds.fill(&mut batches)? > 0 {

@@ -1,17 +1,18 @@
 //! A lane of a policy: measures what its cache keeps of each row, lets the policy act, counts.
 
 use super::cache::Cache;
-use super::kept_outputs::{Changes, KeptOutputs};
+use super::kept_outputs::{Changes, HeldWeights, KeptOutputs};
 use super::lane_meters::{Counts, LaneMeters, OF_POLICIES};
 use super::lane_site::LaneSite;
 use super::observer::StepRecord;
+use super::outputs::sink_weight;
 use super::row_facts::RowFacts;
 use super::schedule::Schedule;
 use super::section::HeadRange;
-use super::step_batch::StepBatch;
+use super::step_batch::{KnownRow, StepBatch};
 use super::view::View;
 use crate::error::Result;
-use crate::kernels::Gathered;
+use crate::kernels::{self, Gathered};
 use crate::meter::{Held, Hits, LaneEnd, RowCounts, StepCounts, Tally};
 use crate::policy::Policy;
 use crate::policy::future::{Departing, Departures};
@@ -28,6 +29,8 @@ pub(super) struct PolicyLane {
     meters: LaneMeters,
     /// Where a meter looks at outputs.
     outputs: Option<Box<KeptOutputs>>,
+    /// Where keys and values are held in few bits: which way, and the kept weights of the exact row.
+    held: Option<(usize, Vec<f32>)>,
     has_evicted: bool,
     /// Whether records say what positions were judged by.
     judged: bool,
@@ -53,6 +56,7 @@ impl PolicyLane {
             view: View::new(site.needs, site.view, site.combine),
             meters,
             outputs,
+            held: site.way.map(|way| (way, Vec::new())),
             has_evicted: false,
             judged: site.judged,
             played: None,
@@ -185,13 +189,18 @@ impl PolicyLane {
         self.view.start(self.cache.kept().len());
         for head in 0..heads {
             let row = batch.row(step, self.heads.start + head);
+            if self.held.is_some() {
+                self.see_held(batch, step, head, counted);
+                self.view.add_head(heads);
+                continue;
+            }
             let (found, weights) = self.view.take(row, self.cache.kept(), wanted);
             if counted {
                 let hits = hits(row.facts, self.cache.kept(), found, weights);
                 let counts = RowCounts::new(position, head, found.mass, row.facts.total, self.has_evicted, Some(hits));
                 let output = self.outputs.as_mut().zip(batch.output(step, self.heads.start + head)).zip(weights);
                 let output = output.map(|((outputs, whole), weights)| {
-                    outputs.measure(whole, position, self.cache.kept(), weights, (step, head))
+                    outputs.measure(whole, position, self.cache.kept(), weights, None, (step, head))
                 });
                 self.meters.add_row(counts, self.cache.kept(), weights, row.weights, output);
             }
@@ -200,6 +209,33 @@ impl PolicyLane {
         if let Some(shown) = self.view.shown(heads) {
             self.cache.observe(position, batch.row(step, self.heads.start).weights.len(), shown);
         }
+    }
+}
+
+impl PolicyLane {
+    /// Measures a row of which keys and values are held in few bits: what is kept of the exact row is counted, the
+    /// policy sees the row that what is held makes, and that row is handed on.
+    fn see_held(&mut self, batch: &StepBatch, step: usize, head: usize, counted: bool) {
+        let Some((way, exact)) = &mut self.held else { return };
+        let (kept, position) = (self.cache.kept(), batch.position(step));
+        let row = batch.row(step, self.heads.start + head);
+        let held = batch.held_row(step, self.heads.start + head, *way);
+        let of_held = KnownRow { weights: held.weights, facts: row.facts };
+        let (_, held_weights) = self.view.take(of_held, kept, counted);
+        if !counted {
+            return;
+        }
+        exact.resize(kept.len(), 0.0);
+        let found = kernels::gather(row.weights, kept, row.facts.kept_limits(), exact);
+        let hits = hits(row.facts, kept, found, Some(exact));
+        let counts = RowCounts::new(position, head, found.mass, row.facts.total, self.has_evicted, Some(hits));
+        let output = self.outputs.as_mut().zip(batch.output(step, self.heads.start + head)).zip(held_weights);
+        let output = output.map(|((outputs, whole), weights)| {
+            let sink = sink_weight(held.head, position, held.weights);
+            let held = HeldWeights { head: held.head, weights, sink };
+            outputs.measure(whole, position, kept, exact, Some(held), (step, head))
+        });
+        self.meters.add_row(counts, kept, Some(exact), row.weights, output);
     }
 }
 

@@ -49,6 +49,9 @@ fn offered(source: &dyn Source, meters: &[MeterPlan]) -> Vec<MeterPlan> {
 fn check(source: &dyn Source, caches: &[CachePlan], lanes: &[LanePlan], options: &Options) -> Result<Vec<Vec<usize>>> {
     let check_lane = |lane: &LanePlan| -> Result<Vec<usize>, String> {
         check_offered(source, lane.entry.needs)?;
+        if lane.keeping.few_bits().is_some() {
+            check_offered(source, Needs::KEYS.and(Needs::VALUES)).map_err(|problem| format!("kv-bits: {problem}"))?;
+        }
         check_prompt(source, lane)?;
         let budgets = lane.budgets_on(caches, &options.budgets)?;
         let budgets: Vec<usize> = budgets.into_iter().map(|cache| cache.budget).collect();

@@ -228,6 +228,22 @@ const KEYS: &[Column] = &[
         Merge::Key,
         "positions of a block, where whole blocks go; 1 where single positions do",
     ),
+    column(
+        "kv_bits",
+        "",
+        Role::Lane,
+        CellKind::Label,
+        Merge::Key,
+        "bits that keys and values are held in, or keys/values; blank where as stored",
+    ),
+    column(
+        "key_groups",
+        "",
+        Role::Lane,
+        CellKind::Text,
+        Merge::Key,
+        "how keys in few bits are grouped: position or channel",
+    ),
     replayed("layer_shape", "", CellKind::Text, "how the budget was dealt out to layers, as asked for"),
     replayed(
         "prompt",

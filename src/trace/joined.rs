@@ -5,6 +5,7 @@ use super::{Metadata, RowReader, Source, StreamInfo, TraceInfo, hash};
 use crate::error::{Error, Result};
 use crate::needs::Needs;
 use crate::position::Position;
+use crate::quantise::KvBits;
 use crate::tensors::{HeadTensors, LayerTensors};
 use crate::word::Word;
 
@@ -99,6 +100,11 @@ impl Source for JoinedTrace {
     fn open(&self, stream: usize) -> Result<Box<dyn RowReader>> {
         let (source, stream) = self.streams[stream];
         self.sources[source].open(stream)
+    }
+
+    fn open_held(&self, stream: usize, bits: KvBits) -> Result<Option<Box<dyn RowReader>>> {
+        let (source, stream) = self.streams[stream];
+        self.sources[source].open_held(stream, bits)
     }
 
     fn offers(&self) -> Needs {

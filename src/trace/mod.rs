@@ -46,6 +46,7 @@ pub use watch::RowSums;
 use crate::error::{Error, Result};
 use crate::needs::Needs;
 use crate::position::Position;
+use crate::quantise::KvBits;
 use crate::tensors::{HeadTensors, LayerTensors};
 use crate::word::Word;
 
@@ -195,6 +196,15 @@ pub trait Source: Send + Sync {
     /// What its steps hold: every trace has rows, some have more.
     fn offers(&self) -> Needs {
         Needs::WHOLE_ROWS
+    }
+
+    /// Opens the rows of a stream as they are where keys are held in few bits; `None` where the trace has no keys.
+    ///
+    /// # Errors
+    /// As [`Source::open`], or when the keys cannot be held so.
+    fn open_held(&self, stream: usize, bits: KvBits) -> Result<Option<Box<dyn RowReader>>> {
+        let _ = (stream, bits);
+        Ok(None)
     }
 
     /// What a stream's query head has besides rows; `None` where the trace holds none of it. Gradients are read

@@ -71,7 +71,7 @@ pub fn keeping_of(Situation { prompt, keep, .. }: &Situation) -> Keeping {
         slow::Combine::Each => Combine::Each,
     };
     let prompt = PromptPlan { mode, len: *prompt, chunk: keep.chunk };
-    Keeping { combine, scope: Scope::Head, evict_every: keep.every, page: keep.page, prompt }
+    Keeping { combine, scope: Scope::Head, evict_every: keep.every, page: keep.page, prompt, bits: None }
 }
 
 /// What each lane did and counted.

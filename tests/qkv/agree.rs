@@ -8,8 +8,10 @@ use crate::slow::cache::Spec;
 use crate::slow::figures::{self, Figures};
 use crate::slow::file::{Layer, Matrix, OutputNorm, Trace};
 use crate::slow::loss::Changes;
-use crate::slow::quantise::Bits;
+use crate::slow::quantise::{self, Bits};
 use crate::slow::replay::{Exact, HeldLayer, Step, replay};
+use kvsim::keeping::Keeping;
+use kvsim::quantise::{KeyGroups, KvBits};
 use kvsim::replay::{LanePlan, NoObserver, Options, Tally, shared_caches_of};
 use kvsim::trace::Source;
 
@@ -137,6 +139,41 @@ fn figures_and_decisions_are_those_of_the_slow_replay() {
     }
     let other = outcomes(&*source, &lanes, &Options { threads: 3, ..Options::default() });
     assert_eq!(found, other, "with another number of threads");
+}
+
+#[test]
+fn what_is_held_in_few_bits_is_that_of_the_slow_replay() {
+    let trace = Trace { layers: layers(), gradient_samples: 3, gradient_scale: 1.0 };
+    let folder = Folder::new();
+    let source = open(folder.write("made.safetensors", File::of(&trace.layers, Stored::F16).bytes()));
+    for (keys, values, groups) in [(4, 4, false), (4, 8, true), (16, 2, false), (8, 16, true)] {
+        let key_groups = if groups { KeyGroups::Channel } else { KeyGroups::Position };
+        let with_bits = |plan: LanePlan| {
+            let bits = Some(KvBits { keys, values, key_groups });
+            LanePlan { keeping: Keeping { bits, ..plan.keeping }, ..plan }
+        };
+        let names = ["streaming-llm", "h2o", "keydiff", "vatp/tova", "expected-attention"];
+        let lanes: Vec<LanePlan> = names.iter().map(|name| with_bits(lane_of(name, 24, 8))).collect();
+        let found = outcomes(&*source, &lanes, &Options::default());
+        for (index, name) in names.into_iter().enumerate() {
+            let key_groups = if groups { quantise::KeyGroups::Channel } else { quantise::KeyGroups::Position };
+            let bits = Bits { keys, values, key_groups };
+            let run = |layer| {
+                let exact = Exact::new(layer);
+                let steps = replay(&exact, &HeldLayer::new(layer, bits), spec(name, 24));
+                figures::of(&exact, &steps)
+            };
+            let mut figures = Figures::default();
+            trace.layers.iter().for_each(|layer| figures.merge(&run(layer)));
+            let tally = merged(&found, index);
+            let what = format!("{name} in {bits:?}");
+            close(tally.figure("retained_mass"), figures.retained_mass.value(), &what);
+            close(tally.figure("value_mass"), figures.value_mass.value(), &what);
+            close(tally.figure("output_error"), figures.output_error.value(), &what);
+            close(tally.figure("layer_error"), figures.layer_error.value(), &what);
+            assert_eq!(tally.count("predicted_loss_rows"), 3 * 75, "every row is another: {what}");
+        }
+    }
 }
 
 /// The joint loss of a window of 12 over layers of these gradients.

@@ -3,8 +3,10 @@
 use crate::agree;
 use crate::common::lanes::{lane, open};
 use crate::common::shared;
-use crate::tables::{LANES, SINGLE_LAYERS};
+use crate::tables::{BY_CHANNEL, IN_FEW_BITS, LANES, SINGLE_LAYERS};
+use kvsim::keeping::Keeping;
 use kvsim::policy::table::find;
+use kvsim::quantise::{KeyGroups, KvBits};
 use kvsim::replay::{LanePlan, NoObserver, Options, Outcome, Tally, replay, shared_caches_of};
 use kvsim::trace::Source;
 
@@ -104,5 +106,63 @@ fn gradients_give_the_published_losses_with_any_number_of_threads() {
     assert_eq!(whole.figure("output_change"), None, "no row comes after an eviction");
     for (one, other) in found.iter().zip(run(2)) {
         assert_eq!(one.tallies, other.tallies, "{}", one.cache.label);
+    }
+}
+
+/// A published lane at 128 that holds keys and values in few bits.
+fn in_bits(name: &str, bits: &str, key_groups: KeyGroups) -> Option<LanePlan> {
+    let plan = lane_of(name, 128)?;
+    let bits = KvBits { key_groups, ..bits.parse().expect("sound bits") };
+    Some(LanePlan { keeping: Keeping { bits: Some(bits), ..plan.keeping }, ..plan })
+}
+
+fn check_bits(source: &dyn Source, table: &[(&str, &[[f64; 2]])], groups: KeyGroups) {
+    let all = ["16", "8", "4", "2", "8/4", "4/8"];
+    let cells: Vec<(LanePlan, String, [f64; 2])> = table
+        .iter()
+        .flat_map(|(name, wanted)| all.into_iter().zip(*wanted).map(move |(bits, wanted)| (name, bits, wanted)))
+        .filter_map(|(name, bits, wanted)| Some((in_bits(name, bits, groups)?, format!("{name} in {bits}"), *wanted)))
+        .collect();
+    let lanes: Vec<LanePlan> = cells.iter().map(|(lane, ..)| lane.clone()).collect();
+    let found = outcomes(source, &lanes, &Options::default());
+    for (index, (_, what, [error, layer])) in cells.iter().enumerate() {
+        let tally = merged(&found, index);
+        near(tally.figure("output_error"), *error, &format!("{what}: output_error"));
+        near(tally.figure("layer_error"), *layer, &format!("{what}: layer_error"));
+    }
+}
+
+#[test]
+fn caches_in_few_bits_have_the_published_figures() {
+    let Some(path) = shared::trace("smollm2-qkv-512.safetensors") else { return };
+    let source = open(path);
+    let table: Vec<(&str, &[[f64; 2]])> = IN_FEW_BITS.iter().map(|(name, wanted)| (*name, &wanted[..])).collect();
+    check_bits(&*source, &table, KeyGroups::Position);
+    let table: Vec<(&str, &[[f64; 2]])> = BY_CHANNEL.iter().map(|(name, wanted)| (*name, &wanted[..])).collect();
+    check_bits(&*source, &table, KeyGroups::Channel);
+}
+
+#[test]
+fn policies_decide_by_what_is_held_and_memory_is_counted() {
+    let Some(path) = shared::trace("smollm2-qkv-512.safetensors") else { return };
+    let source = open(path);
+    let wanted = [
+        ("8", [0.921056, 0.938428, 0.947504], 144.0),
+        ("4", [0.920359, 0.936846, 0.947198], 80.0),
+        ("2", [0.909333, 0.918146, 0.933632], 48.0),
+    ];
+    for (bits, masses, bytes) in wanted {
+        let lanes: Vec<LanePlan> = ["h2o", "scissorhands", "tova"]
+            .iter()
+            .filter_map(|name| in_bits(name, bits, KeyGroups::Position))
+            .collect();
+        let found = outcomes(&*source, &lanes, &Options::default());
+        for (index, mass) in masses.into_iter().enumerate() {
+            let tally = merged(&found, index);
+            near(tally.figure("retained_mass"), mass, bits);
+            assert_eq!(tally.count("token_bytes"), 9 * bytes as u64, "{bits} bits");
+            assert_eq!(tally.count("kv_bytes_peak"), 9 * 128 * bytes as u64, "{bits} bits");
+            assert_eq!(tally.figure("memory_ratio"), Some(512.0 * 256.0 / (128.0 * bytes)), "{bits} bits");
+        }
     }
 }

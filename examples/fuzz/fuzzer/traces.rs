@@ -188,6 +188,7 @@ fn keeping(random: &mut Random) -> Keeping {
         evict_every: if random.one_in(3) { 1 + random.below(4) } else { 1 },
         page: if random.one_in(3) { 2 } else { 1 },
         prompt: if once { PromptPlan { mode: PromptMode::Once, ..prompt } } else { prompt },
+        bits: None,
     }
 }
 

@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::kernels::KeyPanel;
 use crate::needs::Needs;
 use crate::position::Position;
+use crate::quantise::KvBits;
 use crate::tensors::{HeadTensors, LayerTensors};
 use crate::trace::hash;
 use crate::trace::options::ReadOptions;
@@ -83,7 +84,7 @@ impl QkvTrace {
     }
 
     /// The keys of a KV head, read once for all that use them side by side.
-    fn keys(&self, layer: usize, cache: usize) -> Result<Arc<KeyPanel>> {
+    pub(super) fn keys(&self, layer: usize, cache: usize) -> Result<Arc<KeyPanel>> {
         // Held while keys are read, so that no two readers read the same.
         let mut all = self.keys.lock().expect("no reader of keys panics");
         if let Some(panel) = all.get(&(layer, cache)).and_then(Weak::upgrade) {
@@ -100,9 +101,14 @@ impl QkvTrace {
     /// The rows of a stream, from the first.
     pub fn rows(&self, stream: usize) -> Result<RebuiltRows> {
         let (layer, head) = self.streams[stream];
+        self.rows_with(stream, self.keys(layer, head / self.layers[layer].heads_of_a_cache())?)
+    }
+
+    /// The rows of a stream with these keys.
+    pub(super) fn rows_with(&self, stream: usize, keys: Arc<KeyPanel>) -> Result<RebuiltRows> {
+        let (layer, head) = self.streams[stream];
         let Layer { queries, settings, .. } = &self.layers[layer];
         let logits = self.logits(layer, head);
-        let keys = self.keys(layer, head / self.layers[layer].heads_of_a_cache())?;
         let label = &self.info.streams[stream].label;
         let place = format!("{}: layer {} head {}", self.info.name, label.layer, label.head);
         Ok(RebuiltRows::new(&queries[head], keys, logits, settings.window, place))
@@ -175,6 +181,10 @@ impl Source for QkvTrace {
 
     fn open(&self, stream: usize) -> Result<Box<dyn RowReader>> {
         Ok(Box::new(self.rows(stream)?))
+    }
+
+    fn open_held(&self, stream: usize, bits: KvBits) -> Result<Option<Box<dyn RowReader>>> {
+        Ok(Some(Box::new(self.rows_held(stream, bits)?)))
     }
 
     fn offers(&self) -> Needs {

@@ -6,25 +6,30 @@
 
 use super::layer::Layer;
 use super::matrix::Matrix as Stored;
+use super::rows::RebuiltRows;
 use super::source::QkvTrace;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kernels::{KeyPanel, Logits};
 use crate::needs::Needs;
+use crate::quantise::{KeyGroups, KvBits};
+use crate::tensors::held_keys;
 use crate::tensors::{Gradients, HeadTensors, LayerTensors, Matrix, OutputNorm, Values};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
 
 /// Numbers that somebody holds, by layer and KV head.
-type Shared<T> = Mutex<BTreeMap<(usize, usize), Weak<T>>>;
+type Shared<T, K = (usize, usize)> = Mutex<BTreeMap<K, Weak<T>>>;
 
 /// What heads share.
 #[derive(Default)]
 pub(super) struct SharedTensors {
     keys: Shared<Matrix>,
     values: Shared<Values>,
+    /// Keys in few bits, laid out for products.
+    held: Shared<KeyPanel, (usize, usize, KvBits)>,
 }
 
-fn shared<T>(all: &Shared<T>, at: (usize, usize), read: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
+fn shared<T, K: Ord>(all: &Shared<T, K>, at: K, read: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
     // Held while it is read, so that no two threads read the same.
     let mut all = all.lock().expect("no reader of tensors panics");
     if let Some(known) = all.get(&at).and_then(Weak::upgrade) {
@@ -56,7 +61,7 @@ impl QkvTrace {
         let (index, head) = self.streams[stream];
         let layer = &self.layers[index];
         let cache = head / layer.heads_of_a_cache();
-        let SharedTensors { keys, values } = &self.tensors;
+        let SharedTensors { keys, values, .. } = &self.tensors;
         let gradients = layer.gradients.get(head).filter(|_| needs.has(Needs::GRADIENTS));
         let gradients = gradients.map(|stored| {
             Ok(Arc::new(Gradients::new(numbers(stored)?, layer.queries[0].rows, self.said("gradient_scale", 1.0))))
@@ -68,6 +73,7 @@ impl QkvTrace {
             window: layer.settings.window,
             queries: Arc::new(numbers(&layer.queries[head])?),
             keys: shared(keys, (index, cache), || numbers(&layer.keys[cache]))?,
+            unfinished: None,
             values: shared(values, (index, cache), || Ok(Values::new(numbers(&layer.values[cache])?)))?,
             gradients: gradients.transpose()?,
         })
@@ -85,6 +91,26 @@ impl QkvTrace {
             output_norm: gain.map(|gain| OutputNorm { gain, epsilon: self.said("output_norm_epsilon", 0.0) }),
             residual_norm: layer.residual_norm.as_ref().map(Stored::read_all).transpose()?,
         }))
+    }
+
+    /// The rows of a stream where its keys are held in few bits.
+    pub(super) fn rows_held(&self, stream: usize, bits: KvBits) -> Result<RebuiltRows> {
+        let (index, head) = self.streams[stream];
+        let cache = head / self.layers[index].heads_of_a_cache();
+        let SharedTensors { keys, held, .. } = &self.tensors;
+        let panel = shared(held, (index, cache, bits), || {
+            let stored = &self.layers[index].keys[cache];
+            let keys = shared(keys, (index, cache), || numbers(stored))?;
+            let held = held_keys(&keys, bits).map_err(|problem| Error::data(&stored.place, problem))?;
+            let mut panel = KeyPanel::new(held.len(), held.width());
+            panel.set(0, held.numbers());
+            Ok(panel)
+        })?;
+        let rows = self.rows_with(stream, panel)?;
+        match bits.key_groups {
+            KeyGroups::Position => Ok(rows),
+            KeyGroups::Channel => Ok(rows.with_unfinished(self.keys(index, cache)?)),
+        }
     }
 
     /// What is done to the scores of a query head.
