@@ -5,6 +5,7 @@
 //! neither policies nor the replay, which give them their meaning.
 
 use crate::position::Position;
+use crate::quantise::KvBits;
 use crate::word::Word;
 
 /// The row that a policy sees where query heads share a cache.
@@ -115,6 +116,15 @@ pub struct Keeping {
     pub page: usize,
     /// What happens to the prompt.
     pub prompt: PromptPlan,
+    /// In how many bits keys and values are held; `None`: as they are stored.
+    pub bits: Option<KvBits>,
+}
+
+impl Keeping {
+    /// The bits, where they are fewer than are stored.
+    pub fn few_bits(&self) -> Option<KvBits> {
+        self.bits.filter(KvBits::are_few)
+    }
 }
 
 impl Default for Keeping {
@@ -125,6 +135,7 @@ impl Default for Keeping {
             evict_every: 1,
             page: 1,
             prompt: PromptPlan::default(),
+            bits: None,
         }
     }
 }

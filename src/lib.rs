@@ -16,10 +16,12 @@
 //!   figures that are read from it.
 //! - [`keeping`] says in plain values how an engine keeps a cache, whatever the policy: rows, scope, schedule.
 //! - [`replay`] is the engine: it owns the kept sets, gathers, checks, and feeds the meters.
-//! - [`report`] turns tallies into tables.
+//! - [`report`] turns tallies into tables; [`decisions`] writes who left when, and compares two accounts of it.
 //! - [`experiment`] describes a whole sweep in plain values, checks it and runs it: the command line is one
 //!   user of it, the program `examples/sweep.rs` another. Without the default feature `cli` the crate is
 //!   the library alone, and its users do not inherit what the command line needs.
+//! - [`recommend`] answers which policy, window and budget serve a trace best, and deals budgets out to caches,
+//!   with the arithmetic of [`allocation`].
 //! - [`vectors`] runs files of recorded decisions, [`inspect`] says what is in a trace, [`analyze`] which
 //!   of its positions matter and how small a cache may be.
 //!
@@ -94,9 +96,11 @@
 //! # }
 //! ```
 
+pub mod allocation;
 pub mod analyze;
 pub mod budgets;
 pub mod decimal;
+pub mod decisions;
 pub mod error;
 pub mod experiment;
 pub mod inspect;
@@ -106,11 +110,16 @@ pub mod memory;
 pub mod meter;
 pub mod names;
 pub mod needs;
+#[cfg(feature = "pictures")]
+pub mod picture;
 pub mod policy;
 pub mod position;
+pub mod quantise;
+pub mod recommend;
 pub mod replay;
 pub mod report;
 pub mod slots;
+pub mod tensors;
 pub mod text;
 pub mod threads;
 pub mod trace;

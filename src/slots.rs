@@ -19,6 +19,13 @@ pub struct SlotVec<T> {
     start: usize,
 }
 
+impl<T> SlotVec<T> {
+    /// An empty sequence that allocates when it is used.
+    pub const fn new() -> Self {
+        SlotVec { buffer: Vec::new(), start: 0 }
+    }
+}
+
 impl<T: Copy> SlotVec<T> {
     /// An empty sequence with room for `slots` values before it allocates again; a budget far beyond
     /// any sequence asks for no more room than it will use.

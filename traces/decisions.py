@@ -1,4 +1,4 @@
-"""Reads the decisions of a policy: which position left which cache, and when. The form is in docs/decisions.md."""
+"""Reads and writes the decisions of a policy: which position left which cache, and when. The form is in docs/decisions.md."""
 
 import json
 from collections.abc import Iterator
@@ -9,14 +9,19 @@ class DecisionsError(Exception):
     """What is wrong with a file of decisions, and in which line."""
 
 
-def read_decisions(path: Path) -> tuple[dict, list[dict[int, int]]]:
-    """The header, and for each of its caches the step at which each evicted position left: {position: step}."""
+def read_decisions(path: Path, lane: int = 0) -> tuple[dict, list[dict[int, int]]]:
+    """The header of a lane, and for each of its caches the step at which each evicted position left: {position: step}."""
     lines = json_lines(path)
     header = next(lines, (1, {}))[1]
     if header.get("kvsim_decisions") != 1 or not isinstance(header.get("caches"), list):
         raise DecisionsError(f"{path}:1: not decisions: the first line has no 'kvsim_decisions': 1 and no 'caches'")
+    lanes = header.get("lanes", [{}])
+    if not 0 <= lane < len(lanes):
+        raise DecisionsError(f"{path}: no lane {lane}: there are 0..={len(lanes) - 1}")
     left: list[dict[int, int] | None] = [None] * len(header["caches"])
     for number, line in lines:
+        if line.get("lane", 0) != lane:
+            continue
         cache, positions, steps = (line.get(name) for name in ("cache", "position", "step"))
         if not isinstance(cache, int) or not 0 <= cache < len(left) or left[cache] is not None:
             raise DecisionsError(f"{path}:{number}: 'cache' is {cache!r}: each of 0..={len(left) - 1} comes once")
@@ -24,7 +29,22 @@ def read_decisions(path: Path) -> tuple[dict, list[dict[int, int]]]:
         left[cache] = dict(zip(positions, steps, strict=True))
     if missing := [cache for cache, evicted in enumerate(left) if evicted is None]:
         raise DecisionsError(f"{path}: no line for cache {missing[0]}: the file was cut short, so write it again")
-    return header, left
+    return header | lanes[lane], left
+
+
+def write_decisions(path: Path, header: dict, left: list[dict[int, int]]) -> None:
+    """Write a file of decisions, whole or not at all."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with open(part, "w", encoding="utf-8") as file:
+            print(json.dumps(header, separators=(",", ":")), file=file)
+            for cache, evicted in enumerate(left):
+                order = sorted(evicted, key=lambda position: (evicted[position], position))
+                line = {"cache": cache, "position": order, "step": [evicted[position] for position in order]}
+                print(json.dumps(line, separators=(",", ":")), file=file)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, dict]]:

@@ -2,6 +2,7 @@
 """The real loss of decisions: a model reads a text while its caches lose what a policy evicted.
 
     python traces/loss.py MODEL (--text FILE | --chat FILE | --trace FILE) --decisions FILE [-o TOKENS.csv]
+    python traces/loss.py MODEL (--text FILE | --chat FILE | --trace FILE) --closed --policy P --budget B
 
 The model reads the text twice, with the full cache and with evicted ones, teacher forced: the next token
 is always the text's own. Printed are the negative log-likelihood of the next token, the KL divergence of
@@ -21,9 +22,10 @@ try:
     import torch
     from safetensors import SafetensorError, safe_open
 
-    from decisions import DecisionsError, read_decisions
+    from decisions import DecisionsError, read_decisions, write_decisions
     from record import ARITHMETIC, Arguments, count_of
     from recorder import models
+    from recorder.closed import Decider, closed_states
     from recorder.errors import RecordError, first_line, say
     from recorder.eviction import departures, states_with
     from recorder.head import logits_in_blocks
@@ -57,7 +59,25 @@ def measure(model, token_ids: list[int], header: dict, left: list[dict[int, int]
     model.eval()
     layers = attention_layers(model, token_ids)
     table = departures(header, left, layers, len(token_ids))
-    full, evicted = (states_with(model, token_ids, layers, gone) for gone in ({}, table))
+    return loss_of(model, token_ids, full_states(model, token_ids), states_with(model, token_ids, layers, table), left)
+
+
+@torch.no_grad()
+def measure_closed(model, token_ids: list[int], decider: Decider, full: list | None = None):
+    """The loss where the policy decides on what the evicted model attends to, and what it decided."""
+    model.eval()
+    states, left = closed_states(model, token_ids, attention_layers(model, token_ids), decider)
+    return loss_of(model, token_ids, full or full_states(model, token_ids), states, left), left
+
+
+@torch.no_grad()
+def full_states(model, token_ids: list[int]) -> list:
+    """What the layers leave at their end with the full cache."""
+    return states_with(model, token_ids, attention_layers(model, token_ids), {})
+
+
+def loss_of(model, token_ids: list[int], full: list, evicted: list, left: list[dict[int, int]]) -> Loss:
+    """Compare what the layers left with the full cache and with the evicted one."""
     targets = torch.tensor([*token_ids[1:], 0], device=model.device)
     rows = [
         compare(one, other, targets[start:end]) for start, end, one, other in both(model, full, evicted, len(targets))
@@ -175,9 +195,14 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     prompt.add_argument("--text", type=Path, metavar="FILE", help="UTF-8 text to read")
     prompt.add_argument("--chat", type=Path, metavar="FILE", help='JSON: [{"role": "user", "content": "..."}, ...]')
     prompt.add_argument("--trace", type=Path, metavar="FILE", help="a trace of record.py, whose tokens are read")
-    parser.add_argument(
-        "--decisions", type=Path, required=True, metavar="FILE", help="what left when (docs/decisions.md)"
-    )
+    decided = parser.add_mutually_exclusive_group(required=True)
+    decided.add_argument("--decisions", type=Path, metavar="FILE", help="what left when (docs/decisions.md)")
+    decided.add_argument("--closed", action="store_true", help="the policy decides on what the evicted model attends to")
+    parser.add_argument("--policy", metavar="P", help="closed: a policy of kvsim, such as h2o:recent-window=16")
+    parser.add_argument("--budget", metavar="B", help="closed: positions held, or a share such as 25%%")
+    parser.add_argument("--kvsim", default="kvsim", metavar="PROGRAM", help="closed: the program (default: on the path)")
+    parser.add_argument("--save", type=Path, metavar="FILE", help="closed: write down who left when")
+    parser.add_argument("--lane", type=count_of(0), default=0, metavar="N", help="of a file of several lanes (default 0)")
     parser.add_argument("--max-length", type=count_of(2), metavar="N", help="read at most N tokens")
     parser.add_argument("-o", "--output", type=Path, metavar="CSV", help="write one line for each token")
     parser.add_argument("--format", choices=("table", "json"), default="table", help="how the figures are printed")
@@ -186,6 +211,10 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--device", default="cpu", metavar="D", help="where it computes: cpu, cuda, cuda:1, mps")
     parser.add_argument("--revision", metavar="R", help="branch, tag or commit of a hub model")
     args = parser.parse_args(argv)
+    if args.closed and not (args.policy and args.budget):
+        parser.error("--closed needs --policy and --budget")
+    if not args.closed and (args.policy or args.budget or args.save):
+        parser.error("--policy, --budget and --save belong to --closed")
     if args.output and not args.output.absolute().parent.is_dir():
         parser.exit(1, f"error: {args.output}: no such folder: make it first\n")
     return args
@@ -221,18 +250,34 @@ def tokens_of_trace(path: Path) -> list[int]:
 
 def run(args: argparse.Namespace) -> None:
     """Read everything, measure, print."""
-    header, left = read_decisions(args.decisions)
+    header, left = ({}, []) if args.closed else read_decisions(args.decisions, args.lane)
     models.quiet_libraries()
     models.check_device(args.device)
     tokenizer = models.load_tokenizer(args.model, args.revision)
     token_ids = tokens_to_read(args, tokenizer, header)
     model, _ = models.load_model(args.model, args.revision, ARITHMETIC[args.arithmetic], args.device)
     models.check_vocabulary(model, token_ids)
-    loss = measure(model, token_ids, header, left)
+    if args.closed:
+        loss, header = run_closed(args, model, token_ids)
+    else:
+        loss = measure(model, token_ids, header, left)
     if args.output:
         write_tokens(args.output, loss, models.token_texts(tokenizer, token_ids))
     said = figures(loss, args.seed)
     print(table_text(loss, said) if args.format == "table" else json_text(loss, said, header))
+
+
+def run_closed(args: argparse.Namespace, model, token_ids: list[int]) -> tuple[Loss, dict]:
+    """The closed loop, and what decided."""
+    policy = ["--policy", args.policy, "--budget", args.budget]
+    decider = Decider.of(model, token_ids, args.kvsim, policy)
+    try:
+        loss, left = measure_closed(model, token_ids, decider)
+    finally:
+        decider.close()
+    if args.save:
+        write_decisions(args.save, decider.header, left)
+    return loss, decider.header
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -7,6 +7,8 @@ import contextlib
 import io
 import json
 import math
+import os
+import shutil
 import sys
 import tempfile
 import unittest
@@ -20,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import loss as command  # noqa: E402
 from decisions import DecisionsError, read_decisions  # noqa: E402
 from recorder.attention import record_attention  # noqa: E402
+from recorder.closed import Decider  # noqa: E402
 from recorder.errors import RecordError  # noqa: E402
 from recorder.layers import attention_layers  # noqa: E402
 from test_support import (  # noqa: E402
@@ -94,7 +97,7 @@ class Decoding:
         for positions in (positions for layer in self.held for positions in layer):
             positions.append(t)
         with torch.no_grad():
-            output = self.model(
+            output = self.model_step(
                 input_ids=torch.tensor([[token]]),
                 position_ids=torch.tensor([[t]]),
                 cache=self.cache,
@@ -103,6 +106,10 @@ class Decoding:
         for layer in range(LAYERS):
             self.evict(layer)
         return output.logits[0, -1].double().log_softmax(dim=-1).numpy()
+
+    def model_step(self, **inputs):
+        """A step of the model."""
+        return self.model(**inputs)
 
     def evict(self, layer: int) -> None:
         """Cut what leaves at this step out of the tensors of one layer."""
@@ -200,6 +207,90 @@ class Playback(RecorderTest):
             command.measure(llama(), tokens(30), header, left)
 
 
+BUILT = Path(__file__).parent.parent / "target" / "release" / "kvsim"
+KVSIM = os.environ.get("KVSIM") or shutil.which("kvsim") or (str(BUILT) if BUILT.exists() else None)
+
+
+class H2oDecoding(Decoding):
+    """Decodes with entries that are really deleted, chosen by h2o from the weights of this very run.
+
+    The tensors of a layer need one length: where one head evicts, another whose window has left positions behind
+    drops the oldest of those, which nothing sees.
+    """
+
+    def __init__(self, model, budget: int, window: int):
+        super().__init__(model, [{} for _ in range(LAYERS * KV_HEADS)])
+        self.budget, self.window = budget, window
+        self.sums, self.decided = [{} for _ in self.left], [{} for _ in self.left]
+
+    def model_step(self, **inputs):
+        """A step, and what h2o makes of its attention."""
+        output = self.model(**inputs, output_attentions=True)
+        for cache in range(LAYERS * KV_HEADS):
+            layer, head = divmod(cache, KV_HEADS)
+            rows = output.attentions[layer][0, 3 * head : 3 * head + 3, 0].double().mean(dim=0)
+            for position, weight in zip(self.held[layer][head], rows.tolist(), strict=True):
+                self.sums[cache][position] = self.sums[cache].get(position, 0.0) + weight
+            behind = self.t + 2 - (self.windows[layer] or self.t + 2)
+            live = [position for position in self.held[layer][head] if position >= behind]
+            if len(live) > self.budget:
+                victim = min(live[: -self.window], key=self.sums[cache].get)
+                self.left[cache][victim] = self.decided[cache][victim] = self.t
+        for layer in range(LAYERS):
+            self.drop_unseen(layer)
+        return output
+
+    def drop_unseen(self, layer: int) -> None:
+        """Keep the heads of a layer equally long."""
+        heads = range(layer * KV_HEADS, (layer + 1) * KV_HEADS)
+        evicts = [self.t in self.left[cache].values() for cache in heads]
+        for head, (cache, does) in enumerate(zip(heads, evicts, strict=True)):
+            if any(evicts) and not does:
+                self.left[cache][self.held[layer][head][0]] = self.t
+
+
+@unittest.skipUnless(KVSIM, "no kvsim on the path, in KVSIM or in target/release")
+class ClosedLoop(RecorderTest):
+    def decider(self, model, *policy: str) -> Decider:
+        decider = Decider.of(model, tokens(), KVSIM, list(policy))
+        self.addCleanup(decider.close)
+        return decider
+
+    def test_it_is_decoding_in_which_the_policy_sees_the_run_itself(self):
+        for make in (llama, mistral, gemma2, gemma3, gpt_oss, qwen3, granite):
+            with self.subTest(make.__name__):
+                model, ids = make(), tokens()
+                decoding = H2oDecoding(model, budget=5, window=2)
+                evicted = decoding.logits(ids)
+                with torch.no_grad():
+                    full = model(torch.tensor([ids])).logits[0].double().log_softmax(dim=-1).numpy()
+                decider = self.decider(model, "--policy", "h2o:recent-window=2", "--budget", "5")
+                loss, left = command.measure_closed(model, ids, decider)
+                self.assertEqual(left, decoding.decided)
+                kl = (np.exp(full) * (full - evicted)).sum(axis=1)
+                np.testing.assert_allclose(loss.kl, kl, rtol=0, atol=1e-5)
+
+    def test_its_decisions_played_back_give_its_loss(self):
+        for policy in ("tova", "snapkv:recent-window=2", "streaming-llm:sinks=1", "random:recent-window=1"):
+            with self.subTest(policy):
+                decider = self.decider(gemma3(), "--policy", policy, "--budget", "6")
+                loss, left = command.measure_closed(gemma3(), tokens(), decider)
+                again = command.measure(gemma3(), tokens(), decider.header, left)
+                np.testing.assert_allclose(loss.kl, again.kl, rtol=0, atol=1e-6)
+                self.assertGreater(loss.kl[10:].mean(), 0.0)
+
+    def test_a_policy_that_does_not_look_decides_as_in_a_replay(self):
+        decider = self.decider(llama(), "--policy", "sliding-window", "--budget", "6")
+        _, left = command.measure_closed(llama(), tokens(), decider)
+        self.assertEqual(left, [{position: position + 6 for position in range(TOKENS - 6)}] * 6)
+
+    def test_what_the_program_refuses_stops_the_run(self):
+        with self.assertRaisesRegex(RecordError, "kvsim decide ended with exit code 2"):
+            Decider.of(llama(), tokens(), KVSIM, ["--policy", "h2o", "--budget", "5"])
+        with self.assertRaisesRegex(RecordError, "name the program with --kvsim"):
+            Decider.of(llama(), tokens(), "/nowhere/kvsim", ["--policy", "tova", "--budget", "5"])
+
+
 class Statistics(unittest.TestCase):
     def test_mean_sum_and_interval(self):
         numbers = np.concatenate([np.zeros(160), np.ones(160)])
@@ -224,15 +315,32 @@ class Statistics(unittest.TestCase):
 
 def written(path: Path, header: dict, left: list[dict[int, int]]) -> Path:
     """A file of decisions."""
-    lines = [header] + [{"cache": i, "position": [*e], "step": [*e.values()]} for i, e in enumerate(left)]
+    lines = [header] + [{"cache": i} | listed(evicted) for i, evicted in enumerate(left)]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     return path
+
+
+def listed(evicted: dict[int, int]) -> dict[str, list[int]]:
+    """What one cache lost, as a line has it."""
+    return {"position": [*evicted], "step": [*evicted.values()]}
 
 
 class Reader(RecorderTest):
     def test_what_was_written_is_read(self):
         header, left = random_decisions(5, seed=3)
         self.assertEqual(read_decisions(written(self.folder / "d.jsonl", header, left)), (header, left))
+
+    def test_one_lane_of_several(self):
+        header, left = random_decisions(5, seed=3)
+        lanes = [{"policy": "one"}, {"policy": "other", "budget": 7}]
+        path = written(self.folder / "d.jsonl", header | {"lanes": lanes}, [])
+        lines = [{"cache": i, "lane": lane} | listed(left[i - lane]) for i in range(len(left)) for lane in (0, 1)]
+        path.write_text(path.read_text() + "".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+        for lane, found in enumerate((read_decisions(path), read_decisions(path, 1))):
+            self.assertEqual(found[1], [left[i - lane] for i in range(len(left))])
+            self.assertEqual(found[0]["policy"], lanes[lane]["policy"])
+        with self.assertRaisesRegex(DecisionsError, r"no lane 2: there are 0\.\.=1"):
+            read_decisions(path, 2)
 
     def test_what_is_wrong_is_named_with_its_line(self):
         header, _ = random_decisions(5, seed=3)
@@ -309,6 +417,19 @@ class CommandLine(RecorderTest):
         self.assertEqual(code, 0)
         self.assertRegex(out, r"\A34 rows after the first eviction, which came after row 5; nats;")
         self.assertRegex(out, r"\nkl +0\.\d{6} +0\.\d{6} +0\.\d{6} +\d+\.\d{6}\n")
+
+    @unittest.skipUnless(KVSIM, "no kvsim on the path, in KVSIM or in target/release")
+    def test_the_closed_loop_and_its_decisions(self):
+        saved = self.folder / "closed.jsonl"
+        told = (self.model, "--text", self.text, "--closed", "--policy", "tova", "--budget", "6", "--kvsim", KVSIM)
+        code, out, err = self.run_main(*told, "--save", saved, "--format", "json")
+        self.assertEqual((code, err), (0, ""))
+        closed = json.loads(out)
+        self.assertEqual((closed["policy"], closed["budget"], closed["first_eviction"]), ("tova", 6, 6))
+        code, out, _ = self.run_main(self.model, "--text", self.text, "--decisions", saved, "--format", "json")
+        self.assertEqual(code, 0)
+        again = json.loads(out)
+        self.assertAlmostEqual(closed["figures"]["kl"]["mean"], again["figures"]["kl"]["mean"], places=6)
 
     def test_tokens_of_a_trace(self):
         record_attention(llama(), tokens(), self.out)

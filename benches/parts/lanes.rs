@@ -10,7 +10,7 @@ pub fn bench(criterion: &mut Criterion) {
     let trace = in_memory(rows_of(&decode_4096()));
     let mut group = criterion.benchmark_group("one lane at 512");
     group.throughput(Throughput::Elements(4095));
-    let policies = POLICIES.iter().filter(|entry| entry.needs_rows_only());
+    let policies = POLICIES.iter().filter(|entry| entry.runs_by_default());
     for name in policies.map(|entry| entry.name) {
         group.bench_function(name, |bencher| {
             bencher.iter_custom(|times| (0..times).map(|_| lanes_time(&trace, name)).sum());

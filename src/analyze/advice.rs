@@ -25,6 +25,9 @@ use serde::Serialize;
 /// The policies that are swept.
 const POLICIES: [&str; 5] = ["h2o", "scissorhands", "tova", "snapkv", "streaming-llm"];
 
+/// The bound of single rows, which runs always.
+const ORACLE: &str = "oracle";
+
 /// The exact optimum takes time quadratic in the positions, for each cache and budget. Up to this many
 /// squares in all it is worth the wait, which is some seconds: 2,896 positions at 4 budgets.
 const OPTIMAL_WORK: u64 = 1 << 25;
@@ -55,8 +58,10 @@ impl Sweep {
     /// too much memory. A policy without a recent window runs once at each budget.
     pub fn lanes(&self, source: &dyn Source, caches: &[CachePlan], options: &Options) -> Vec<LanePlan> {
         let bound = bound_for(source, caches, self, options);
+        let mut bounds = vec![bound, entry(ORACLE)];
+        bounds.dedup_by_key(|bound| bound.name);
         let request = LaneRequest {
-            policies: POLICIES.iter().map(|name| entry(name)).chain([bound]).map(PolicySpec::plain).collect(),
+            policies: POLICIES.iter().map(|name| entry(name)).chain(bounds).map(PolicySpec::plain).collect(),
             budgets: self.budgets.iter().map(|budget| Budget::Count(*budget)).collect(),
             values: vec![(&RECENT_WINDOW, self.windows.iter().map(|window| Value::Count(*window)).collect())],
             skip_refused: true,
@@ -84,6 +89,8 @@ pub struct Advice {
     pub tolerance: f64,
     /// What could have been retained at most: `optimal`, or `oracle` where that takes too long.
     pub bound: &'static str,
+    /// What `oracle` retains at each budget, which is what laws of single rows predict.
+    pub oracle: Vec<f64>,
     /// For each policy the smallest budget that is enough, and at it the smallest window that is.
     pub recommended: Vec<Choice>,
     /// For each policy and budget the smallest window that is enough there.
@@ -113,6 +120,7 @@ pub fn advise(
         caches: caches.len(),
         tolerance: sweep.tolerance,
         bound: bound.name,
+        oracle: points.of(ORACLE, &sweep.budgets),
         recommended: POLICIES.iter().filter_map(|policy| points.choose(|point| point.policy == *policy)).collect(),
         at_budgets: POLICIES.iter().flat_map(|policy| points.at_budgets(policy, &sweep.budgets)).collect(),
     })
@@ -127,7 +135,7 @@ fn bound_for(source: &dyn Source, caches: &[CachePlan], sweep: &Sweep, options: 
     let bytes = |plan: &LanePlan, cache| planning_bytes(source, cache, plan, least, options);
     let fits = |plan: &LanePlan| caches.iter().all(|cache| bytes(plan, cache) <= options.max_memory);
     let optimal = find("optimal").filter(|optimal| work <= OPTIMAL_WORK && fits(&LanePlan::new(optimal, least)));
-    optimal.unwrap_or_else(|| entry("oracle"))
+    optimal.unwrap_or_else(|| entry(ORACLE))
 }
 
 fn entry(name: &str) -> &'static PolicyEntry {

@@ -2,7 +2,7 @@
 //!
 //! Each analysis is one file. [`persistence`], [`agreement`] and [`locality`] read the rows of a stream
 //! once, side by side, and hold one number or a few for each position; they know no policies.
-//! [`advice`] replays the trace through a sweep. Nothing here knows how figures are printed.
+//! [`advice`] replays the trace through a sweep, and [`theory`] holds the fitted laws against what it retained. Nothing here knows how figures are printed.
 //!
 //! `T` is the number of positions that the rows of the trace reach, the same for each of its streams; rows are known by
 //! their step. Steps without information count nowhere.
@@ -12,6 +12,7 @@ pub mod agreement;
 pub mod locality;
 pub mod persistence;
 pub mod power_law;
+pub mod theory;
 
 use crate::error::Result;
 use crate::replay::{BadRows, CachePlan};
@@ -23,6 +24,7 @@ use persistence::{LayerPersistence, Overlap, Persistence};
 use power_law::{PowerLaw, PowerLawFit};
 use rayon::prelude::*;
 use serde::Serialize;
+use theory::Theory;
 
 /// Everything that is known of a trace.
 #[derive(Debug, Clone, Serialize)]
@@ -35,6 +37,8 @@ pub struct Analysis {
     pub agreement: Vec<Agreement>,
     /// What a [sweep](advice::advise) says, where one was asked for.
     pub advice: Option<Advice>,
+    /// What the [theory](theory::theory) says at the budgets of the sweep, where there was one.
+    pub theory: Option<Theory>,
 }
 
 /// What the rows of one stream say.
@@ -75,6 +79,7 @@ pub fn analyze(
         agreement: agreement::between_layers(&streams),
         streams,
         advice: None,
+        theory: None,
     })
 }
 

@@ -2,6 +2,7 @@
 
 mod csv;
 mod json;
+mod laws;
 mod summary;
 mod text;
 
@@ -15,6 +16,7 @@ use super::words::words;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use kvsim::analyze::advice::{Sweep, advise};
+use kvsim::analyze::theory::theory;
 use kvsim::analyze::{Analysis, analyze};
 use kvsim::error::Error;
 use kvsim::experiment::{Budget, OpenTrace, Work};
@@ -31,8 +33,10 @@ use std::process::ExitCode;
 /// in the first half already. Of its three readings only equal-visibility means something: both union
 /// readings are near 1 for a random model too (see: kvsim analyze control-2048), and any ratio has to
 /// be held against the chance level beside it. Agreement: whether adjacent layers attend to the same
-/// positions. Locality: where the attention goes. Advice: from a sweep of this very trace, the smallest
-/// recent window and budget that retain as much as the best, within a tolerance.
+/// positions. Locality: where the attention goes. Power law: what the Scissorhands paper assumes of attention,
+/// fitted to each stream, with how well it fits. Advice: from a sweep of this very trace, the smallest
+/// recent window and budget that retain as much as the best, within a tolerance. Theory: what the fitted
+/// laws predict at each budget, beside what was retained.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     kvsim analyze traces/smollm2-prose-512.safetensors\n  \
@@ -130,7 +134,9 @@ impl AnalyzeArgs {
         let progress = Progress::new(&stages, self.quiet);
         let mut analysis = analyze(source, caches, options.bad_rows, &|weights| progress.add(0, weights))?;
         if let Some((sweep, work)) = sweep.zip(work) {
-            analysis.advice = Some(advise(source, caches, &options, sweep, &SweepProgress(&progress, work))?);
+            let advice = advise(source, caches, &options, sweep, &SweepProgress(&progress, work))?;
+            analysis.theory = theory(trace.info(), &analysis.streams, &advice);
+            analysis.advice = Some(advice);
         }
         Ok(analysis)
     }

@@ -5,6 +5,7 @@ use clap::Args;
 use kvsim::error::Error;
 use kvsim::experiment::KeepingRequest;
 use kvsim::keeping::{Combine, PromptMode, Scope};
+use kvsim::quantise::{KeyGroups, KvBits};
 use kvsim::word::Word;
 
 /// How caches are kept.
@@ -44,6 +45,16 @@ pub struct KeepingArgs {
     /// is budget + N [default: at its end alone]
     #[arg(long, value_name = "LIST")]
     prompt_chunk: Vec<String>,
+
+    /// Hold keys and values in so many bits, of traces that have them: 16, 8, 4, 2, or keys/values, 8/4 [default: as
+    /// stored]
+    #[arg(long, value_name = "LIST")]
+    kv_bits: Vec<String>,
+
+    /// How keys in few bits are grouped: position, along its channels; channel, along 32 positions, once the last of
+    /// them has come
+    #[arg(long, value_parser = crate::cli::words::words::<KeyGroups>(), default_value = "position", value_name = "HOW")]
+    key_groups: KeyGroups,
 }
 
 impl KeepingArgs {
@@ -57,7 +68,38 @@ impl KeepingArgs {
             prompts: words::<PromptMode>("prompt", &self.prompt)?,
             prompt_len: self.prompt_len,
             prompt_chunks: counts("prompt-chunk", &self.prompt_chunk)?,
+            bits: self.bits()?,
         })
+    }
+}
+
+impl KeepingArgs {
+    fn bits(&self) -> Result<Vec<KvBits>, Error> {
+        let read = |text: &String| {
+            let bits: KvBits = text.parse().map_err(|problem| Error::usage(format!("--kv-bits: {problem}")))?;
+            Ok(KvBits { key_groups: self.key_groups, ..bits })
+        };
+        expand_all("kv-bits", &self.kv_bits)?.iter().map(read).collect()
+    }
+
+    /// What the library is told where caches are kept in one way.
+    pub fn request_one(&self) -> Result<KeepingRequest, Error> {
+        let request = self.request()?;
+        let lists = [
+            ("combine", request.combines.len()),
+            ("scope", request.scopes.len()),
+            ("evict-every", request.evict_every.len()),
+            ("page", request.pages.len()),
+            ("prompt", request.prompts.len()),
+            ("prompt-chunk", request.prompt_chunks.len()),
+            ("kv-bits", request.bits.len()),
+        ];
+        match lists.iter().find(|(_, values)| *values > 1) {
+            Some((flag, _)) => {
+                Err(Error::usage(format!("--{flag}: an answer is for one way to keep caches: name one")))
+            }
+            None => Ok(request),
+        }
     }
 }
 

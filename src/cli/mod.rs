@@ -5,6 +5,9 @@ mod analyze;
 mod block_args;
 mod completions;
 mod convert;
+mod decide;
+mod decisions;
+mod diff;
 mod generate;
 mod inspect;
 mod keeping;
@@ -13,12 +16,16 @@ mod memory;
 mod notes;
 mod output;
 mod parameters;
+mod plot;
 mod policies;
 mod progress;
 mod read_args;
+mod recommend;
 mod replay;
 mod report_args;
+mod results_args;
 mod streams;
+mod sweep_args;
 mod table;
 mod tasks;
 mod timing;
@@ -41,6 +48,7 @@ use std::process::ExitCode;
     version,
     max_term_width = 100,
     after_help = "Examples:\n  \
+        kvsim recommend trace.safetensors --budget 25%\n  \
         kvsim replay --policy scissorhands --budget 512\n  \
         kvsim replay trace.safetensors --budget 5%,10%,20%\n  \
         kvsim policies\n\n\
@@ -58,6 +66,7 @@ kvsim replays recorded attention through KV-cache eviction policies and says wha
 
   kvsim replay --policy scissorhands,h2o --budget 512   replay the trace that is built in
   kvsim inspect TRACE                                   see what kvsim reads in a trace of yours
+  kvsim recommend TRACE --budget 25%                    which policy, which window, what is lost
   kvsim replay TRACE --budget 10%,25%                   every policy, two budgets
   kvsim policies                                        what there is to replay
   kvsim help                                            all commands, by task
@@ -72,8 +81,13 @@ pub fn command() -> clap::Command {
 /// Each is described where its arguments are.
 #[derive(Subcommand)]
 enum Command {
+    Recommend(Box<recommend::RecommendArgs>),
     Replay(Box<replay::ReplayArgs>),
+    Decisions(Box<decisions::DecisionsArgs>),
+    Diff(Box<diff::DiffArgs>),
+    Decide(Box<decide::DecideArgs>),
     Table(table::TableArgs),
+    Plot(plot::PlotArgs),
     Generate(generate::GenerateArgs),
     Convert(convert::ConvertArgs),
     Inspect(inspect::InspectArgs),
@@ -105,8 +119,13 @@ impl Cli {
             return Ok(ExitCode::from(2));
         };
         match command {
+            Command::Recommend(args) => args.run(),
             Command::Replay(args) => args.run(),
+            Command::Decisions(args) => args.run(),
+            Command::Diff(args) => args.run(),
+            Command::Decide(args) => args.run(),
             Command::Table(args) => args.run(),
+            Command::Plot(args) => args.run(),
             Command::Generate(args) => args.run(),
             Command::Convert(args) => args.run(),
             Command::Inspect(args) => args.run(),

@@ -65,7 +65,8 @@ fn slot_bytes(entry: &'static PolicyEntry) -> Option<usize> {
     let state = match entry.make {
         Make::Policy(make) => make(&setting).slot_bytes(),
         Make::Coupled(make) => make(&CoupledSetting { caches: vec![setting] }).slot_bytes(),
-        Make::Bound(_) | Make::Future { .. } => return None,
+        Make::PromptEnd(_) => 0,
+        Make::Bound(_) | Make::Selector(_) | Make::Future { .. } | Make::Played => return None,
     };
     Some(state + size_of::<u32>())
 }

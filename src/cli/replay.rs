@@ -2,40 +2,27 @@
 
 mod watch;
 
-use super::keeping::KeepingArgs;
-use super::list::expand_all;
 use super::notes;
 use super::output::{Output, refuse_overlap};
-use super::parameters::ParameterArgs;
 use super::progress::Progress;
-use super::read_args::ReadArgs;
 use super::report_args::{self, ReportArgs};
-use super::streams::StreamArgs;
+use super::sweep_args::{SweepArgs, policies};
 use super::timing::Timing;
 use super::words::words;
 use anyhow::{Context, Result};
 use clap::Args;
 use kvsim::error::Error;
-use kvsim::experiment::{Budget, BudgetShape, DEFAULT_BUDGET, Experiment, Finished, Job, LaneRequest, Work, joined};
+use kvsim::experiment::{Experiment, Finished, Job, Work, joined};
 use kvsim::meter::{self, METERS, MeterPlan, Run};
-use kvsim::policy::spec::PolicySpec;
-use kvsim::replay::{BadRows, DEFAULT_HEAVY_HITTERS, DEFAULT_MAX_MEMORY, Options, ViewKind};
+use kvsim::replay::{DEFAULT_HEAVY_HITTERS, Options};
 use kvsim::report::replayed::{By, Per};
 use kvsim::report::steps::StepWriter;
-use kvsim::threads::use_threads;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::time::Instant;
 use watch::Watcher;
-
-fn budget_help() -> String {
-    format!(
-        "Most positions held between steps: counts (512), shares of the trace's positions (12.5%), lists and ranges of \
-         counts (256..1024x2, 256..1024+256; 64..66 goes by ones) [default: {DEFAULT_BUDGET}]"
-    )
-}
 
 fn meters_help() -> String {
     let names: Vec<&str> = METERS.iter().filter(|entry| entry.run != Run::Always).map(|entry| entry.name).collect();
@@ -67,33 +54,8 @@ pub struct ReplayArgs {
     #[arg(short, long, value_name = "LIST", help_heading = "What to replay")]
     policy: Vec<String>,
 
-    #[arg(short, long, value_name = "LIST", help_heading = "What to replay", help = budget_help())]
-    budget: Vec<String>,
-
-    #[command(flatten, next_help_heading = "What to replay")]
-    streams: StreamArgs,
-
-    /// Replay only the first N rows of each stream (shares stay shares of the whole trace)
-    #[arg(long, value_name = "N", help_heading = "What to replay")]
-    steps: Option<usize>,
-
-    /// How the budget is dealt out to layers, the same in total: uniform, pyramid:RATIO (RATIO times
-    /// more for the first layer), funnel:RATIO (for the last), or a JSON file such as {"0": 3, "1": 1}
-    #[arg(long, value_name = "SHAPE", default_value = "uniform", help_heading = "What to replay")]
-    layer_budget: OsString,
-
-    #[command(flatten, next_help_heading = "How caches are kept (lists multiply)")]
-    keeping: KeepingArgs,
-
     #[command(flatten)]
-    parameters: ParameterArgs,
-
-    #[command(flatten)]
-    read: ReadArgs,
-
-    /// Run what is possible of a sweep and say what was skipped
-    #[arg(long, help_heading = "Parameters of policies (lists and ranges multiply)")]
-    skip_invalid: bool,
+    sweep: SweepArgs,
 
     #[arg(long, value_name = "LIST", help_heading = "How to measure", help = meters_help())]
     meters: Vec<String>,
@@ -103,19 +65,10 @@ pub struct ReplayArgs {
         value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=65536))]
     heavy_hitters: usize,
 
-    /// What policies see of a row: the recorded weights, or these divided by their sum
-    #[arg(long, value_parser = words::<ViewKind>(), default_value = "raw", help_heading = "How to measure")]
-    view: ViewKind,
-
-    /// A row with a negative weight or no number: stop, or pass over it and count it
-    #[arg(long, value_parser = words::<BadRows>(), default_value = "error", value_name = "WHAT",
-        help_heading = "How to measure")]
-    on_bad_row: BadRows,
-
-    /// Threads; results do not depend on it [default: one for each core]
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, help_heading = "How to measure",
-        value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(0..=1024))]
-    threads: usize,
+    /// Measure outputs in the rows of every Nth position only, from the first on: cheaper on long traces
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "How to measure",
+        value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
+    output_every: usize,
 
     /// One line for each stream instead of one for each trace
     #[arg(long, help_heading = "Output")]
@@ -147,10 +100,10 @@ pub struct ReplayArgs {
 
 impl ReplayArgs {
     pub fn run(&self) -> Result<ExitCode> {
-        use_threads(self.threads)?;
         let experiment = self.experiment()?;
         let format = self.report.format(if self.report.on_terminal() { "table" } else { "csv" })?;
-        let inputs: Vec<&OsStr> = self.traces.iter().chain([&self.layer_budget]).map(OsString::as_os_str).collect();
+        let inputs: Vec<&OsStr> =
+            self.traces.iter().chain([&self.sweep.layer_budget]).map(OsString::as_os_str).collect();
         let outputs: Vec<&Path> = self.report.file().into_iter().chain(self.per_step.as_deref()).collect();
         refuse_overlap(&inputs, &outputs)?;
         let mut output = self.report.open()?;
@@ -195,29 +148,10 @@ impl ReplayArgs {
 
     /// The experiment that was described.
     fn experiment(&self) -> Result<Experiment, Error> {
-        let (traces, read) = self.read.of(&self.traces, self.quiet);
-        let experiment = Experiment {
-            traces: traces.to_vec(),
-            read,
-            streams: self.streams.selection()?,
-            lanes: self.lanes()?,
-            shape: BudgetShape::parse(&self.layer_budget)?,
-            options: self.options()?,
-        };
+        let policies = policies(&self.policy)?;
+        let experiment = self.sweep.experiment(policies, &self.traces, self.options()?, self.quiet)?;
         experiment.lanes.check()?;
         Ok(experiment)
-    }
-
-    fn lanes(&self) -> Result<LaneRequest, Error> {
-        let policies = self.policy.iter().map(|list| PolicySpec::parse_list(list)).collect::<Result<Vec<_>, _>>();
-        let budgets = expand_all("budget", &self.budget)?;
-        Ok(LaneRequest {
-            policies: policies.map_err(Error::Usage)?.concat(),
-            budgets: budgets.iter().map(|text| Budget::parse(text)).collect::<Result<_, _>>().map_err(Error::Usage)?,
-            values: self.parameters.values()?,
-            keeping: self.keeping.request()?,
-            skip_refused: self.skip_invalid,
-        })
     }
 
     /// What is counted.
@@ -231,12 +165,9 @@ impl ReplayArgs {
     fn options(&self) -> Result<Options, Error> {
         Ok(Options {
             heavy_hitters: self.heavy_hitters,
-            view: self.view,
-            steps: self.steps,
-            bad_rows: self.on_bad_row,
             meters: self.meter_plans()?,
-            max_memory: self.read.max_memory.unwrap_or(DEFAULT_MAX_MEMORY),
-            ..Options::default()
+            output_every: self.output_every,
+            ..self.sweep.options()
         })
     }
 

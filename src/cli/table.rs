@@ -1,22 +1,25 @@
 //! `kvsim table`: comparison tables from replay results.
 
 use super::block_args::BlockArgs;
-use super::notes;
-use super::output::{read_input, refuse_overlap};
+use super::output::refuse_overlap;
 use super::report_args::{self, ReportArgs};
+use super::results_args::ResultsArgs;
 use anyhow::Result;
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
 use kvsim::error::Error;
 use kvsim::experiment::list;
 use kvsim::report::DECIMALS;
+use kvsim::report::curves::{CurvePlan, curves};
 use kvsim::report::format::{Look, OutputFormat, Writer, Written};
 use kvsim::report::pivot::{Pivot, PivotPlan};
-use kvsim::report::read::read;
 use kvsim::report::results::Results;
-use kvsim::report::schema::Role;
-use std::path::{Path, PathBuf};
+use kvsim::report::text_chart::text_chart;
+use std::path::Path;
 use std::process::ExitCode;
+
+/// Columns of a chart that does not go to a terminal.
+const CHART_WIDTH: usize = 100;
 
 /// Turn replay results into a comparison table
 ///
@@ -30,11 +33,11 @@ use std::process::ExitCode;
     kvsim table results.csv --rows recent_window --columns policy --filter budget=256\n  \
     kvsim table a.csv b.jsonl --rows layer,policy --sort retained_mass:desc -o table.md\n  \
     kvsim table results.csv --best recent_window --values peak_miss_rate,retained_mass\n  \
+    kvsim table results.csv --values retained_mass --chart\n  \
     kvsim table results.csv --into README.md --block policies --check")]
 pub struct TableArgs {
-    /// Result files, or - for standard input
-    #[arg(value_name = "RESULTS", required = true)]
-    results: Vec<PathBuf>,
+    #[command(flatten)]
+    input: ResultsArgs,
 
     /// Columns whose values become rows
     #[arg(long, value_name = "LIST", default_value = "policy", value_delimiter = ',')]
@@ -47,10 +50,6 @@ pub struct TableArgs {
     /// Figures in each cell
     #[arg(long, value_name = "LIST", default_value = "retained_mass,heavy_recall", value_delimiter = ',')]
     values: Vec<String>,
-
-    /// Keep only lines with this value; can be given several times
-    #[arg(long, value_name = "COLUMN=VALUE")]
-    filter: Vec<String>,
 
     /// Sort the lines by a column before they are laid out, downwards with :desc; rows and columns come
     /// in the order of their first line
@@ -77,34 +76,32 @@ pub struct TableArgs {
     #[command(flatten)]
     report: ReportArgs,
 
+    /// Draw the figures over --columns in text instead, a letter for each value of --rows
+    #[arg(long, conflicts_with_all = ["difference", "no_bold"])]
+    chart: bool,
+
     #[command(flatten)]
     block: BlockArgs,
-
-    /// No notes
-    #[arg(short, long)]
-    quiet: bool,
 }
 
 impl TableArgs {
     pub fn run(&self) -> Result<ExitCode> {
         let format = self.report.format("markdown")?;
-        let inputs: Vec<_> = self.results.iter().map(|path| path.as_os_str()).collect();
         let outputs: Vec<&Path> = self.report.file().into_iter().chain(self.block.document()).collect();
-        refuse_overlap(&inputs, &outputs)?;
+        refuse_overlap(&self.input.inputs(), &outputs)?;
         if self.block.document().is_some() {
             return self.block.write(&self.table(format, Look::default())?.text);
         }
         let mut output = self.report.open()?;
-        report_args::write(&self.table(format, self.report.look(format, false))?, &mut output, self.quiet)?;
+        report_args::write(&self.table(format, self.report.look(format, false))?, &mut output, self.input.quiet)?;
         output.finish()?;
         Ok(ExitCode::SUCCESS)
     }
 
     fn table(&self, format: &OutputFormat, look: Look) -> Result<Written> {
         let plan = self.plan(format)?;
-        let place = |problem| Error::data(self.names(), problem);
-        let mut results = self.read()?;
-        results.filter(&self.filters()?).map_err(place)?;
+        let place = |problem| self.input.error(problem);
+        let mut results = self.input.read()?;
         if let Some(key) = &self.best {
             let first = self.values.first().ok_or_else(|| Error::usage("--best needs a figure in --values"))?;
             results.keep_best(key, first).map_err(place)?;
@@ -112,6 +109,9 @@ impl TableArgs {
         if let Some(sort) = &self.sort {
             let (column, descending) = sort.strip_suffix(":desc").map_or((&**sort, false), |column| (column, true));
             results.sort(column, descending).map_err(place)?;
+        }
+        if self.chart {
+            return Ok(self.drawn(&results).map_err(place)?);
         }
         let pivot = Pivot::new(&results, &plan).map_err(place)?;
         Ok(match format.writer {
@@ -124,25 +124,12 @@ impl TableArgs {
         })
     }
 
-    /// All lines, joined by the names of their columns.
-    fn read(&self) -> Result<Results> {
-        let mut all = Results::default();
-        let mut files: Vec<(String, Results)> = Vec::new();
-        for path in &self.results {
-            let name = path.display().to_string();
-            let results = read(&read_input(path)?).map_err(|problem| Error::data(&name, problem))?;
-            all.join(results.clone());
-            files.push((name, results));
-        }
-        let silent = |(name, file)| silent_keys(&all, file).map(|keys| (name, keys));
-        for (name, keys) in files.iter().map(|(name, file)| (name, file)).filter_map(silent) {
-            notes::note(self.quiet, name, &[format!("it does not say {keys}, as other files do: taken to agree")]);
-        }
-        Ok(all)
-    }
-
-    fn names(&self) -> String {
-        self.results.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+    /// The figures as charts in text.
+    fn drawn(&self, results: &Results) -> Result<Written, String> {
+        let plan = CurvePlan { x: Some(self.columns.clone()), y: self.values.clone(), by: self.rows.clone() };
+        let width = self.report.width().unwrap_or(CHART_WIDTH);
+        let charts: Vec<String> = curves(results, &plan)?.iter().map(|panel| text_chart(panel, width)).collect();
+        Ok(Written { text: charts.join("\n"), left_out: Vec::new() })
     }
 
     fn plan(&self, format: &OutputFormat) -> Result<PivotPlan, Error> {
@@ -160,20 +147,4 @@ impl TableArgs {
             precision: self.precision,
         })
     }
-
-    fn filters(&self) -> Result<Vec<(String, String)>, Error> {
-        let split = |filter: &String| {
-            let split = filter.split_once('=').map(|(column, value)| (column.to_owned(), value.to_owned()));
-            split.ok_or_else(|| Error::usage(format!("--filter {filter:?}: write column=value")))
-        };
-        self.filter.iter().map(split).collect()
-    }
-}
-
-/// The keys that a file leaves unsaid and others say.
-fn silent_keys(all: &Results, file: &Results) -> Option<String> {
-    let is_silent = |name: &str| file.find(name).is_none();
-    let keys = all.columns().iter().filter(|column| column.role == Role::Replayed && is_silent(&column.name));
-    let keys: Vec<&str> = keys.map(|column| &*column.name).collect();
-    (!keys.is_empty()).then(|| keys.join(", "))
 }

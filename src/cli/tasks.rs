@@ -5,9 +5,9 @@ use std::fmt::Write;
 
 /// Tasks and the names of their commands, in the order of the overview. A command that stands nowhere comes last.
 const TASKS: &[(&str, &[&str])] = &[
+    ("Answer which policy, and what it costs", &["recommend", "memory"]),
     ("Sweep policies, budgets and windows", &["replay", "table", "plot"]),
     ("Look at a trace, and at what was done with it", &["inspect", "analyze", "policies", "decisions", "diff"]),
-    ("Answer what a setting costs", &["recommend", "memory"]),
     ("Convert and make traces", &["convert", "generate"]),
     ("Check and install", &["vectors", "decide", "completions"]),
 ];

@@ -6,7 +6,7 @@ use super::lanes::{DEFAULT_BUDGET, Lanes};
 use super::open::OpenTrace;
 use super::remark::{Listener, Severity, tell};
 use super::work::Work;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::keeping::PromptMode;
 use crate::replay::{BadRows, LanePlan, Observer, Options, Outcome, replay};
 use crate::report::identity::Identity;
@@ -42,12 +42,8 @@ impl Job {
     /// # Errors
     /// When the trace cannot be read, or the experiment is impossible on it.
     pub fn prepare(experiment: &Experiment, trace: &OsStr, listener: &mut Listener<'_>) -> Result<Job> {
-        let Experiment { read, streams, lanes: request, shape, options, .. } = experiment;
-        let trace = OpenTrace::open(trace, read, streams, options.steps, listener)?;
-        let (info, chosen) = (trace.info(), &trace.chosen);
-        let budgets = shape.budgets.of_layers(|layer| chosen.facts.owns_cache(layer));
-        let budgets = budgets.map_err(|problem| Error::usage(format!("{}: {problem}", info.name)))?;
-        let options = Options { budgets, ..options.clone() };
+        let (trace, options) = experiment.open(trace, listener)?;
+        let (info, chosen, request) = (trace.info(), &trace.chosen, &experiment.lanes);
         let keeping = request.keeping.of(info)?;
         let Lanes { possible: lanes, notes, .. } =
             request.checked_lanes(chosen.positions, &chosen.caches, &options.budgets, &keeping)?;
@@ -100,7 +96,7 @@ impl Job {
     /// Why every figure will be blank, where that can be told.
     fn nothing_to_measure(&self) -> Option<String> {
         let most = self.trace.rows().max().unwrap_or(0);
-        let Some(prompt) = self.lanes.iter().map(|lane| lane.keeping.prompt.end()).min() else { return None };
+        let prompt = self.lanes.iter().map(|lane| lane.keeping.prompt.end()).min()?;
         match most {
             0 => Some("there is no row to replay".to_owned()),
             _ if self.trace.info().first_position.index() + most <= prompt.index() => {

@@ -4,6 +4,7 @@
 use crate::error::{Error, Result};
 use crate::keeping::{Combine, Keeping, PromptMode, PromptPlan, Scope};
 use crate::policy::entry::PolicyEntry;
+use crate::quantise::KvBits;
 use crate::trace::TraceInfo;
 use crate::word::Word;
 
@@ -24,6 +25,8 @@ pub struct KeepingRequest {
     pub prompt_len: Option<usize>,
     /// Rows after which a prompt is cut while it is read.
     pub prompt_chunks: Vec<usize>,
+    /// In how many bits keys and values are held.
+    pub bits: Vec<KvBits>,
 }
 
 /// A request about a trace whose prompt is known, as far as it is.
@@ -101,6 +104,7 @@ impl KeepingOf<'_> {
         multiply(&mut all, &request.combines, |keeping, combine| Keeping { combine, ..keeping });
         multiply(&mut all, &request.evict_every, |keeping, evict_every| Keeping { evict_every, ..keeping });
         multiply(&mut all, &request.pages, |keeping, page| Keeping { page, ..keeping });
+        multiply(&mut all, &request.bits, |keeping, bits| Keeping { bits: Some(bits), ..keeping });
         Ok(all.into_iter().map(|keeping| entry.keeping(keeping)).collect())
     }
 
@@ -109,6 +113,8 @@ impl KeepingOf<'_> {
         let modes = match entry.own.prompt {
             None if prompts.is_empty() => vec![PromptMode::Stream],
             None => prompts.clone(),
+            // Nothing is cut: it says no more than where the prompt ends.
+            Some(own) if entry.is_selector() => vec![own],
             Some(own) if prompts.is_empty() || prompts.contains(&own) => vec![own],
             Some(own) => {
                 return Err(format!("it is --prompt {}: any other way with the prompt is not its own", own.word()));

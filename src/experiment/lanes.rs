@@ -8,6 +8,7 @@ use crate::budgets::{CacheBudget, CacheBudgets};
 use crate::error::{Error, Result};
 use crate::keeping::Keeping;
 use crate::policy::parameter::{Parameter, Value};
+use crate::policy::rounding::Rounding;
 use crate::policy::spec::PolicySpec;
 use crate::policy::table::POLICIES;
 use crate::replay::{CachePlan, LanePlan};
@@ -28,6 +29,8 @@ pub struct LaneRequest {
     pub budgets: Vec<Budget>,
     /// Values for every policy that takes the parameter and has none of its own.
     pub values: Asked,
+    /// What scores are rounded to, for every policy.
+    pub rounding: Option<Rounding>,
     /// How caches are kept.
     pub keeping: KeepingRequest,
     /// Whether what is possible runs where the rest is not.
@@ -84,8 +87,11 @@ impl LaneRequest {
             for budget in budgets {
                 let budget = entry.budgeted.then(|| budget.resolve(positions));
                 for values in &combinations {
-                    let plan =
-                        |keeping: &Keeping| LanePlan { entry, budget, values: values.clone(), keeping: *keeping };
+                    // Parameters may fix it.
+                    let budget = entry.own.budget.and_then(|budget| budget(values)).or(budget);
+                    let lane =
+                        LanePlan { budget, values: values.clone(), rounding: self.rounding, ..LanePlan::new(entry, 0) };
+                    let plan = |keeping: &Keeping| LanePlan { keeping: *keeping, ..lane.clone() };
                     keepings.iter().map(plan).for_each(|plan| planner.add(plan));
                 }
             }
@@ -216,10 +222,10 @@ mod tests {
         let found = lanes(&request("full,h2o,h2o,tova", "20,20%,10", &[4, 2, 4]));
         let wanted = [
             "full None",
-            "h2o Some(20) recent-window=4",
-            "h2o Some(20) recent-window=2",
-            "h2o Some(10) recent-window=4",
-            "h2o Some(10) recent-window=2",
+            "h2o Some(20) recent-window=4 score=sum",
+            "h2o Some(20) recent-window=2 score=sum",
+            "h2o Some(10) recent-window=4 score=sum",
+            "h2o Some(10) recent-window=2 score=sum",
             "tova Some(20)",
             "tova Some(10)",
         ];

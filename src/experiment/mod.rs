@@ -29,11 +29,11 @@ pub use open::OpenTrace;
 pub use remark::{Listener, Remark, Severity};
 pub use work::Work;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::replay::{Observer, Options};
 use crate::trace::options::ReadOptions;
 use crate::trace::spec::DEFAULT_TRACE;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 /// A description of what is replayed. The default is what `kvsim replay` does without arguments.
 #[derive(Clone, Default)]
@@ -62,6 +62,19 @@ impl Experiment {
         let default = [OsString::from(DEFAULT_TRACE)];
         let traces = if self.traces.is_empty() { &default[..] } else { &self.traces };
         traces.iter().map(|trace| Job::prepare(self, trace, listener)).collect()
+    }
+
+    /// Opens a trace, and says how a replay of it runs: how budgets are dealt out.
+    ///
+    /// # Errors
+    /// When the trace cannot be read, or the experiment is impossible on it.
+    pub fn open(&self, trace: &OsStr, listener: &mut Listener<'_>) -> Result<(OpenTrace, Options)> {
+        let trace = OpenTrace::open(trace, &self.read, &self.streams, self.options.steps, listener)?;
+        let info = trace.info();
+        let budgets = self.shape.budgets.of_layers(|layer| trace.chosen.facts.owns_cache(layer));
+        let budgets = budgets.map_err(|problem| Error::usage(format!("{}: {problem}", info.name)))?;
+        let options = Options { budgets, ..self.options.clone() };
+        Ok((trace, options))
     }
 
     /// Replays every trace, in order.

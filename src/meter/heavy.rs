@@ -7,7 +7,7 @@ use crate::needs::Needs;
 pub(super) const ENTRY: MeterEntry =
     MeterEntry::new("heavy", "the heaviest positions of each row", SUMS, FIGURES, |_| Box::new(Heavy::default()))
         .run(Run::ByDefault)
-        .needs(Needs::KEPT_SET);
+        .needs(Needs::HITS);
 
 const SUMS: &[Sum] = &[
     Sum::count("heavy_hits", "positions", "heavy positions kept"),

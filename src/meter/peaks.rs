@@ -9,7 +9,7 @@ pub(super) const ENTRY: MeterEntry =
         Box::new(Peaks::default())
     })
     .run(Run::ByDefault)
-    .needs(Needs::KEPT_SET);
+    .needs(Needs::HITS);
 
 const SUMS: &[Sum] = &[Sum::count("peak_misses", "rows", "rows behind peak_miss_rate")];
 

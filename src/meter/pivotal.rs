@@ -9,7 +9,7 @@ pub(super) const ENTRY: MeterEntry =
         Box::new(Pivotal::default())
     })
     .run(Run::ByDefault)
-    .needs(Needs::KEPT_SET);
+    .needs(Needs::HITS);
 
 const SUMS: &[Sum] = &[
     Sum::count("pivotal_hits", "positions", "pivotal positions kept"),

@@ -1,7 +1,9 @@
 //! What a meter is shown of a lane's rows and steps.
 
 use crate::needs::Needs;
+use crate::policy::selector::Law;
 use crate::position::Position;
+use crate::tensors::Gradients;
 
 /// What the engine counts of one measured row: a step of one query head.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -49,6 +51,28 @@ pub struct KeptRow<'a> {
     pub weights: Option<&'a [f32]>,
     /// The weight of every position, where [`Needs::WHOLE_ROWS`] was declared.
     pub row: Option<&'a [f32]>,
+    /// What its head hands on, where values were declared and the row is one that outputs are measured of.
+    pub output: Option<OutputRow<'a>>,
+}
+
+/// What a query head hands on in one row.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct OutputRow<'a> {
+    /// The layer that it is in.
+    pub layer: u32,
+    /// With every position.
+    pub whole: &'a [f64],
+    /// With what is kept.
+    pub kept: &'a [f64],
+    /// Sum over all positions of weight times length of the value.
+    pub value_mass: f64,
+    /// The same over what is kept.
+    pub kept_value_mass: f64,
+    /// Whether what is kept is held in few bits, so that every row differs.
+    pub in_few_bits: bool,
+    /// Gradients at the head's output, where they were declared.
+    pub gradients: Option<&'a Gradients>,
 }
 
 impl<'a> KeptRow<'a> {
@@ -59,7 +83,12 @@ impl<'a> KeptRow<'a> {
         weights: Option<&'a [f32]>,
         row: &'a [f32],
     ) -> KeptRow<'a> {
-        KeptRow { counts, positions, weights, row: Some(row) }
+        KeptRow { counts, positions, weights, row: Some(row), output: None }
+    }
+
+    /// The same with what its head hands on.
+    pub(crate) fn handing_on(self, output: Option<OutputRow<'a>>) -> KeptRow<'a> {
+        KeptRow { output, ..self }
     }
 
     /// The row without what was not asked for.
@@ -67,6 +96,7 @@ impl<'a> KeptRow<'a> {
         KeptRow {
             weights: self.weights.filter(|_| needs.has(Needs::KEPT_WEIGHTS)),
             row: self.row.filter(|_| needs.has(Needs::WHOLE_ROWS)),
+            output: self.output.filter(|_| needs.has(Needs::VALUES)),
             ..self
         }
     }
@@ -84,6 +114,24 @@ pub struct StepCounts {
     pub measured: bool,
     /// The kept set; `None` where there is none.
     pub held: Option<Held>,
+}
+
+/// What a selector read of the rows of a lane.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Reads {
+    /// Positions read, over all rows.
+    pub sum: u64,
+    /// Most positions read of a row.
+    pub most: u64,
+}
+
+impl Reads {
+    /// Counts a row of which so many positions were read.
+    pub(crate) fn add(&mut self, read: usize) {
+        self.sum += read as u64;
+        self.most = self.most.max(read as u64);
+    }
 }
 
 /// What became of the kept set in one step.
@@ -136,16 +184,25 @@ impl Held {
 }
 
 /// What is known of a lane when its last step is over.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct LaneEnd {
     /// Bytes of policy state and kept positions, at the most slots held; `None` without a kept set.
     pub state_bytes: Option<u64>,
+    /// What a selector read.
+    pub reads: Reads,
+    /// The laws that a selector's choices follow, one for each query head that has one.
+    pub laws: Vec<Law>,
 }
 
 impl LaneEnd {
     /// The end of a lane.
     pub(crate) fn new(state_bytes: Option<u64>) -> LaneEnd {
-        LaneEnd { state_bytes }
+        LaneEnd { state_bytes, reads: Reads::default(), laws: Vec::new() }
+    }
+
+    /// The end of a selector's lane.
+    pub(crate) fn of_selector(reads: Reads, laws: Vec<Law>) -> LaneEnd {
+        LaneEnd { state_bytes: None, reads, laws }
     }
 }

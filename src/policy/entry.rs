@@ -3,7 +3,9 @@
 
 use super::coupled::{CoupledPolicy, CoupledSetting};
 use super::future::{Evictions, Planner};
-use super::parameter::{Parameter, RECENT_WINDOW, SINKS, Value, Values};
+use super::parameter::{HOST, Parameter, RECENT_WINDOW, SINKS, Value, Values};
+use super::prompt_end::{PromptCut, PromptSetting};
+use super::selector::Selector;
 use super::{Bound, Policy};
 use crate::budgets::{CacheBudgets, LayerPlace};
 use crate::keeping::{Combine, Keeping, PromptMode, Scope};
@@ -56,11 +58,13 @@ pub struct OwnKeeping {
     pub prompt: Option<PromptMode>,
     /// Its own rule of cuts.
     pub cuts: Option<fn(&Setting) -> BlockCuts>,
+    /// The budget that its parameters fix, where they do.
+    pub budget: Option<fn(&Values) -> Option<usize>>,
 }
 
 impl OwnKeeping {
     /// All is to be chosen.
-    pub const NOTHING: OwnKeeping = OwnKeeping { scope: None, combine: None, prompt: None, cuts: None };
+    pub const NOTHING: OwnKeeping = OwnKeeping { scope: None, combine: None, prompt: None, cuts: None, budget: None };
 
     /// Whether anything is part of the policy.
     pub const fn is_any(&self) -> bool {
@@ -88,8 +92,14 @@ pub enum Make {
     Policy(fn(&Setting) -> Box<dyn Policy>),
     /// Manages the caches of one head in all layers with one state, in step order.
     Coupled(fn(&CoupledSetting) -> Box<dyn CoupledPolicy>),
+    /// Cuts the prompts of all caches of a lane at their end, and nothing later.
+    PromptEnd(fn(&PromptSetting) -> Box<dyn PromptCut>),
     /// No policy: says what could have been retained at most.
     Bound(fn(&Setting) -> Box<dyn Bound>),
+    /// No policy: evicts nothing, and chooses what is read of each row of so many query heads.
+    Selector(fn(&Setting, heads: usize) -> Box<dyn Selector>),
+    /// No policy: replays [decisions made elsewhere](super::played).
+    Played,
     /// No policy: knows the rows to come, and plans ahead which positions go; the plan is replayed
     /// as the kept set of one cache.
     Future {
@@ -120,15 +130,17 @@ impl PolicyEntry {
         let needs = match make {
             Make::Policy(_) => Needs::KEPT_WEIGHTS,
             Make::Coupled(_) => Needs::KEPT_WEIGHTS.and(Needs::LAYERS),
-            Make::Bound(_) => Needs::WHOLE_ROWS,
+            Make::PromptEnd(_) => Needs::PROMPT_END.and(Needs::KEPT_WEIGHTS),
+            Make::Bound(_) | Make::Selector(_) => Needs::WHOLE_ROWS,
             Make::Future { .. } => Needs::FUTURE,
+            Make::Played => Needs::NOTHING,
         };
         PolicyEntry {
             name,
             summary,
             paper: None,
             parameters: &[],
-            budgeted: true,
+            budgeted: !matches!(make, Make::Selector(_)),
             needs,
             check: None,
             deals: None,
@@ -208,7 +220,17 @@ impl PolicyEntry {
 
     /// Whether this is no policy but reads whole rows or the future.
     pub fn is_bound(&self) -> bool {
-        matches!(self.make, Make::Bound(_) | Make::Future { .. })
+        matches!(self.make, Make::Bound(_) | Make::Future { .. } | Make::Selector(_))
+    }
+
+    /// Whether this evicts nothing and chooses what is read.
+    pub fn is_selector(&self) -> bool {
+        matches!(self.make, Make::Selector(_))
+    }
+
+    /// Whether it holds positions that can leave: a bound that picks anew for each row does not.
+    pub fn holds_positions(&self) -> bool {
+        !matches!(self.make, Make::Bound(_))
     }
 
     /// Whether one state serves several caches.
@@ -216,14 +238,21 @@ impl PolicyEntry {
         self.needs.has(Needs::LAYERS)
     }
 
-    /// Whether the rows of one cache, as they come, are all that it needs.
-    pub fn needs_rows_only(&self) -> bool {
-        !self.needs.has_any(Needs::OF_TRACES.and(Needs::FUTURE).and(Needs::LAYERS))
+    /// Whether it looks at what most traces do not hold: queries, keys, values.
+    pub fn needs_more_than_rows(&self) -> bool {
+        self.needs.has_any(Needs::OF_TRACES)
+    }
+
+    /// Whether it runs where nothing is named: it may be kept in any way, and the rows of one cache, as they
+    /// come, are all that it needs.
+    pub fn runs_by_default(&self) -> bool {
+        let more = Needs::OF_TRACES.and(Needs::FUTURE).and(Needs::LAYERS).and(Needs::PROMPT_END);
+        !self.needs.has_any(more) && !self.own.is_any() && !self.is_selector()
     }
 
     /// Whether it sees the rows of a cache's heads combined, and they may be combined in this way or that.
     pub fn combines(&self) -> bool {
-        matches!(self.make, Make::Policy(_) | Make::Coupled(_))
+        matches!(self.make, Make::Policy(_) | Make::Coupled(_) | Make::PromptEnd(_))
             && self.needs.has(Needs::KEPT_WEIGHTS)
             && self.own.combine.is_none()
     }
@@ -240,7 +269,7 @@ impl PolicyEntry {
 
     /// Whether it may be said in what units its slots go.
     pub fn pages(&self) -> bool {
-        self.cut_late() && !matches!(self.make, Make::Bound(_))
+        self.cut_late() && !matches!(self.make, Make::Bound(_) | Make::PromptEnd(_))
     }
 
     /// How it is kept where nothing is said.
@@ -263,6 +292,9 @@ impl PolicyEntry {
         if !self.cut_late() || keeping.prompt.mode == PromptMode::Once {
             keeping.evict_every = 1;
         }
+        if self.is_bound() {
+            keeping.bits = None;
+        }
         keeping.scope = self.own.scope.unwrap_or(if self.scopes() { asked.scope } else { Scope::Head });
         keeping.combine = self.own.combine.unwrap_or(if self.combines() { asked.combine } else { Combine::Mean });
         keeping
@@ -280,7 +312,10 @@ impl PolicyEntry {
 
     /// The slots that parameters keep out of reach.
     fn reserved(&self, values: &Values) -> impl Iterator<Item = (&'static str, usize)> {
+        // A host without a window of its own has none.
+        let windowless = values.get(&HOST) == Some(Value::Word("tova"));
         let own = [&SINKS, &RECENT_WINDOW].into_iter().filter(|parameter| self.takes(parameter));
+        let own = own.filter(move |parameter| !windowless || parameter.name != RECENT_WINDOW.name);
         // A share leaves room for itself: it is resolved where the budget is known.
         own.map(|parameter| (parameter.name, values.get(parameter).map_or(0, Value::count_or_0)))
     }

@@ -4,6 +4,7 @@
 //! [`lowest_score`] makes a policy of it. Ties evict the lower position.
 
 use super::choose::rank_outside_window;
+use super::rounding::{Rounded, Rounding};
 use super::{Admission, Observation, Overflow, Policy, choose_lowest};
 use crate::kernels::Score;
 use crate::position::{Position, Slot};
@@ -12,7 +13,7 @@ use crate::slots::SlotVec;
 /// How scores come about.
 pub trait ScoreRule: Send {
     /// What a slot is judged by.
-    type Score: Score + Send;
+    type Score: Score + Rounded + Send;
 
     /// The score of a slot that has just been admitted.
     fn admitted(&self, admission: Admission<'_>) -> Self::Score;
@@ -64,6 +65,13 @@ impl<R: ScoreRule> Policy for LowestScore<R> {
 
     fn probe(&self, slot: Slot) -> Option<f64> {
         self.rule.probe(self.scores[slot.0])
+    }
+
+    fn round_scores(&mut self, to: Rounding) -> bool {
+        if R::Score::REAL {
+            self.scores.iter_mut().for_each(|score| *score = score.rounded(to));
+        }
+        R::Score::REAL
     }
 
     fn slot_bytes(&self) -> usize {

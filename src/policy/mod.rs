@@ -7,35 +7,50 @@
 
 mod assignment;
 mod calls;
+pub mod caote;
 mod choose;
 pub mod coupled;
+pub mod criticalkv;
 pub mod cross_layer;
 pub mod decay;
 pub mod entry;
+pub mod expected_attention;
 pub mod full;
 pub mod future;
 pub mod future_greedy;
 pub mod g_kv;
 pub mod h2o;
 mod history;
+mod host;
+pub mod keydiff;
+pub mod knorm;
 pub mod lowest_score;
 pub mod lru;
 mod means;
+mod norms;
+pub mod openvino;
 pub mod optimal;
 pub mod oracle;
 pub mod parameter;
+pub mod played;
+pub mod prompt_end;
 pub mod pyramidkv;
 pub mod random;
 pub mod roco;
+pub mod rounding;
 pub mod scissorhands;
 pub mod scissorhands_paper;
+pub mod selector;
+pub mod selectors;
 pub mod share;
+pub mod sight;
 pub mod sliding_window;
 pub mod snapkv;
 pub mod spec;
 pub mod streaming_llm;
 pub mod table;
 pub mod tova;
+pub mod vatp;
 
 pub use calls::{Admission, BoundRow, HeadRows, Observation, Overflow};
 pub use choose::{choose_lowest, choose_oldest};
@@ -85,6 +100,13 @@ pub trait Policy: Send {
     fn probe(&self, slot: Slot) -> Option<f64> {
         let _ = slot;
         None
+    }
+
+    /// Rounds the scores that it holds to a narrower type, and says whether it holds any that are no whole
+    /// numbers. Called after each [`Policy::observe`] where a run asks for it.
+    fn round_scores(&mut self, to: rounding::Rounding) -> bool {
+        let _ = to;
+        false
     }
 
     /// Bytes of state held for each slot.

@@ -3,7 +3,8 @@
 use super::share::Share;
 use std::fmt;
 
-/// A parameter that policies may have. Each name means the same in every policy.
+/// A parameter that policies may have. Each name means the same in every policy, but for `alpha`, which the papers
+/// call different things.
 #[derive(Debug)]
 pub struct Parameter {
     /// Name on the command line.
@@ -42,6 +43,8 @@ pub enum Kind {
         /// The smallest value.
         least: usize,
     },
+    /// A whole number from 1 on, or this word.
+    CountOr(&'static str),
 }
 
 /// The value of a parameter.
@@ -85,6 +88,10 @@ impl Parameter {
             Kind::Count { least, odd } => parse_count(text, least, odd),
             Kind::Real { least, most } => parse_real(text, least, most),
             Kind::Word(words) => parse_word(text, words),
+            Kind::CountOr(word) if text == word => Ok(Value::Word(word)),
+            Kind::CountOr(word) => {
+                parse_count(text, 1, false).map_err(|problem| format!("{problem} (the word {word} is possible too)"))
+            }
             Kind::CountOrShare { .. } if text.ends_with('%') => Share::parse(text).map(Value::Share),
             Kind::CountOrShare { least } => parse_count(text, least, false)
                 .map_err(|problem| format!("{problem} (a share of the budget is written as 50%)")),
@@ -148,7 +155,7 @@ pub const POOL_KERNEL: Parameter = Parameter {
     name: "pool-kernel",
     column: "pool_kernel",
     vector_key: "poolKernel",
-    summary: "neighbouring slots that a score is the maximum over (odd)",
+    summary: "neighbouring slots that a score is pooled over (odd)",
     kind: Kind::Count { least: 1, odd: true },
 };
 
@@ -238,8 +245,8 @@ pub const ALPHA: Parameter = Parameter {
     name: "alpha",
     column: "alpha",
     vector_key: "alpha",
-    summary: "what came before counts: the share of the importance of the layer before against the layer's own \
-              weights, or what is left of a carried score at a cut",
+    summary: "the share of the importance of the layer before against the layer's own weights; what is left of a \
+              carried score at a cut; or the part of its own slots that a head is sure of",
     kind: Kind::Real { least: 0.0, most: 1.0 },
 };
 
@@ -261,6 +268,177 @@ pub const STEADY: Parameter = Parameter {
     kind: Kind::Real { least: 0.0, most: 1.0 },
 };
 
+/// Positions that are read of each row.
+pub const TOP_K: Parameter = Parameter {
+    name: "top-k",
+    column: "top_k",
+    vector_key: "topK",
+    summary: "heaviest positions that are read of each row",
+    kind: Kind::Count { least: 1, odd: false },
+};
+
+/// How much of a row's mass is read.
+pub const TOP_P: Parameter = Parameter {
+    name: "top-p",
+    column: "top_p",
+    vector_key: "topP",
+    summary: "share of each row's mass that is read",
+    kind: Kind::Real { least: 0.0, most: 1.0 },
+};
+
+/// What a weight has to exceed.
+pub const WEIGHT_ABOVE: Parameter = Parameter {
+    name: "weight-above",
+    column: "weight_above",
+    vector_key: "weightAbove",
+    summary: "a position with more weight than this is read",
+    kind: Kind::Real { least: 0.0, most: 1.0 },
+};
+
+/// The quantile that a law of thresholds is fitted to.
+pub const QUANTILE: Parameter = Parameter {
+    name: "quantile",
+    column: "quantile",
+    vector_key: "quantile",
+    summary: "quantile of a row that a law of thresholds is fitted to",
+    kind: Kind::Real { least: 0.0, most: 1.0 },
+};
+
+/// Rows that a law is fitted to.
+pub const WARM_UP: Parameter = Parameter {
+    name: "warm-up",
+    column: "warm_up",
+    vector_key: "warmUp",
+    summary: "last rows of the prompt that a law is fitted to",
+    kind: Kind::Count { least: 1, odd: false },
+};
+
+/// How neighbours are pooled.
+pub const POOL: Parameter = Parameter {
+    name: "pool",
+    column: "pool",
+    vector_key: "pool",
+    summary: "how a score is pooled over neighbouring positions: their average, zeros beyond the ends, or maximum",
+    kind: Kind::Word(&["avg", "max"]),
+};
+
+/// How slots are dealt out to the heads of a layer.
+pub const DEAL: Parameter = Parameter {
+    name: "deal",
+    column: "deal",
+    vector_key: "deal",
+    summary: "how slots are dealt out: the same for each head, or shared within a layer by scores",
+    kind: Kind::Word(&["even", "layer"]),
+};
+
+/// How much the variance between rows counts beside the mean.
+pub const VARIANCE_WEIGHT: Parameter = Parameter {
+    name: "variance-weight",
+    column: "variance_weight",
+    vector_key: "varianceWeight",
+    summary: "how much the variance of a weight between rows counts beside its mean",
+    kind: Kind::Real { least: 0.0, most: 1e9 },
+};
+
+/// How little a layer's entropy counts for its share.
+pub const TAU_1: Parameter = Parameter {
+    name: "tau1",
+    column: "tau1",
+    vector_key: "tau1",
+    summary: "a layer's preference goes with its entropy to the power 1 / tau1",
+    kind: Kind::Real { least: 0.01, most: 100.0 },
+};
+
+/// How little a layer's variance counts for its share.
+pub const TAU_2: Parameter = Parameter {
+    name: "tau2",
+    column: "tau2",
+    vector_key: "tau2",
+    summary: "a layer's preference goes with its variance to the power 1 / tau2",
+    kind: Kind::Real { least: 0.01, most: 100.0 },
+};
+
+/// When a layer is lazy.
+pub const LAZY_ABOVE: Parameter = Parameter {
+    name: "lazy-above",
+    column: "lazy_above",
+    vector_key: "lazyAbove",
+    summary: "a layer with more mass than this on the first and the newest positions is lazy",
+    kind: Kind::Real { least: 0.0, most: 1.0 },
+};
+
+/// First positions of a cache in blocks that stay.
+pub const START_SIZE: Parameter = Parameter {
+    name: "start-size",
+    column: "start_size",
+    vector_key: "startSize",
+    summary: "first positions that stay, in whole blocks",
+    kind: Kind::Count { least: 0, odd: false },
+};
+
+/// Newest positions of a cache in blocks that stay.
+pub const RECENT_SIZE: Parameter = Parameter {
+    name: "recent-size",
+    column: "recent_size",
+    vector_key: "recentSize",
+    summary: "newest positions that stay, in whole blocks",
+    kind: Kind::Count { least: 0, odd: false },
+};
+
+/// Positions that a cut leaves.
+pub const MAX_SIZE: Parameter = Parameter {
+    name: "max-size",
+    column: "max_size",
+    vector_key: "maxSize",
+    summary: "positions that a cut leaves, in whole blocks; fit: the most whose peak is within the budget",
+    kind: Kind::CountOr("fit"),
+};
+
+/// Positions of a block.
+pub const BLOCK_SIZE: Parameter = Parameter {
+    name: "block-size",
+    column: "block_size",
+    vector_key: "blockSize",
+    summary: "positions of a block",
+    kind: Kind::Count { least: 1, odd: false },
+};
+
+/// Last rows of a prompt that count.
+pub const PROMPT_ROWS: Parameter = Parameter {
+    name: "prompt-rows",
+    column: "prompt_rows",
+    vector_key: "promptRows",
+    summary: "last rows of the prompt that count",
+    kind: Kind::Count { least: 1, odd: false },
+};
+
+/// What a slot adds to the worth of its block.
+pub const AGGREGATION: Parameter = Parameter {
+    name: "aggregation",
+    column: "aggregation",
+    vector_key: "aggregation",
+    summary: "what a slot is worth: the sum of its weights, or that over the rows that it was in",
+    kind: Kind::Word(&["sum", "norm-sum"]),
+};
+
+/// The policy whose scores another one weighs.
+pub const HOST: Parameter = Parameter {
+    name: "host",
+    column: "host",
+    vector_key: "host",
+    summary: "the policy whose scores are weighed",
+    kind: Kind::Word(&["h2o", "scissorhands", "tova", "snapkv"]),
+};
+
+/// Queries that those to come are expected to be like.
+pub const QUERY_WINDOW: Parameter = Parameter {
+    name: "query-window",
+    column: "query_window",
+    vector_key: "queryWindow",
+    summary: "last queries that those to come are expected to be like",
+    kind: Kind::Count { least: 1, odd: false },
+};
+
 /// Every parameter, in the order of report columns.
 pub const PARAMETERS: &[&Parameter] = &[
     &RECENT_WINDOW,
@@ -279,6 +457,25 @@ pub const PARAMETERS: &[&Parameter] = &[
     &TOUCH,
     &SCORE,
     &STEADY,
+    &TOP_K,
+    &TOP_P,
+    &WEIGHT_ABOVE,
+    &QUANTILE,
+    &WARM_UP,
+    &POOL,
+    &DEAL,
+    &VARIANCE_WEIGHT,
+    &TAU_1,
+    &TAU_2,
+    &LAZY_ABOVE,
+    &START_SIZE,
+    &RECENT_SIZE,
+    &MAX_SIZE,
+    &BLOCK_SIZE,
+    &PROMPT_ROWS,
+    &AGGREGATION,
+    &HOST,
+    &QUERY_WINDOW,
 ];
 
 /// The values of one lane's parameters, in the policy's own order.

@@ -110,9 +110,10 @@ impl PolicySpec {
         Named::split(list)?.iter().map(parse).collect()
     }
 
-    /// The policies that run where none is named: those that need nothing but the rows of one cache.
+    /// The policies that run where none is named: those that need nothing but the rows of one cache, kept in any
+    /// way.
     pub fn defaults() -> Vec<PolicySpec> {
-        POLICIES.iter().filter(|entry| entry.needs_rows_only()).map(PolicySpec::plain).collect()
+        POLICIES.iter().filter(|entry| entry.runs_by_default()).map(PolicySpec::plain).collect()
     }
 
     /// Every combination of the values written here and, for other parameters, of those in `others`
@@ -149,14 +150,14 @@ mod tests {
 
     #[test]
     fn names_and_parameters_share_the_commas_of_a_list() {
-        assert_eq!(parsed("tova,H2O"), ["tova", "h2o 32"]);
-        let paper = ["tova", "scissorhands-paper 400 10 1 high sequence", "h2o 32"];
+        assert_eq!(parsed("tova,H2O"), ["tova", "h2o 32 sum"]);
+        let paper = ["tova", "scissorhands-paper 400 10 1 high sequence", "h2o 32 sum"];
         assert_eq!(parsed("tova,scissorhands-paper:count=high,drop=1,h2o"), paper);
     }
 
     #[test]
     fn several_values_multiply_and_win_over_flags() {
-        assert_eq!(parsed("h2o:recent-window=16|64"), ["h2o 16", "h2o 64"]);
+        assert_eq!(parsed("h2o:recent-window=16|64"), ["h2o 16 sum", "h2o 64 sum"]);
         let flags = [(&RECENT_WINDOW, vec![Value::Count(8), Value::Count(9)])];
         let windows = |list: &str| {
             let specs = PolicySpec::parse_list(list).expect("sound");

@@ -2,13 +2,16 @@
 //! in the slow reference.
 
 pub use super::entry::{Make, PolicyEntry, Setting};
+use super::prompt_end::{ada_kv, cake, defensive_kv, simlayer_kv, snapkv_prompt};
+use super::selectors::{fixed_threshold, sift_attention, top_k, top_p};
 use super::{
-    cross_layer, decay, full, future_greedy, g_kv, h2o, lru, optimal, oracle, pyramidkv, random, roco, scissorhands,
-    scissorhands_paper, sliding_window, snapkv, streaming_llm, tova,
+    caote, criticalkv, cross_layer, decay, expected_attention, full, future_greedy, g_kv, h2o, keydiff, knorm, lru,
+    openvino, optimal, oracle, pyramidkv, random, roco, scissorhands, scissorhands_paper, sliding_window, snapkv,
+    streaming_llm, tova, vatp,
 };
 use crate::names::find_named;
 
-/// Every policy and bound, in the order of reports.
+/// Every policy, bound and selector, in the order of reports.
 pub static POLICIES: &[PolicyEntry] = &[
     full::ENTRY,
     sliding_window::ENTRY,
@@ -25,9 +28,25 @@ pub static POLICIES: &[PolicyEntry] = &[
     snapkv::ENTRY,
     pyramidkv::ENTRY,
     g_kv::ENTRY,
+    openvino::ENTRY,
+    snapkv_prompt::ENTRY,
+    ada_kv::ENTRY,
+    defensive_kv::ENTRY,
+    cake::ENTRY,
+    simlayer_kv::ENTRY,
+    knorm::ENTRY,
+    keydiff::ENTRY,
+    vatp::ENTRY,
+    caote::ENTRY,
+    criticalkv::ENTRY,
+    expected_attention::ENTRY,
     oracle::ENTRY,
     optimal::ENTRY,
     future_greedy::ENTRY,
+    sift_attention::ENTRY,
+    top_k::ENTRY,
+    top_p::ENTRY,
+    fixed_threshold::ENTRY,
 ];
 
 /// The entry with this very name.

@@ -34,7 +34,7 @@ impl CachePlan {
 }
 
 /// The head that a layer's kept set is called by.
-const LAYER: &str = "layer";
+pub(super) const LAYER: &str = "layer";
 
 /// The caches of a layer as one.
 #[derive(Clone, Debug)]

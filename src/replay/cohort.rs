@@ -8,23 +8,29 @@ use super::lane_meters::Counts;
 use super::lane_plan::LanePlan;
 use super::lane_site::LaneSite;
 use super::observer::{Stage, StepRecord};
+use super::outputs::SectionOutputs;
 use super::planning::Planned;
 use super::row_watch::RowWatch;
-use super::schedule::Schedule;
 use super::section::{Section, SetPlace, sets};
 use super::step_batch::StepBatch;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::keeping::Scope;
 use crate::meter::Tally;
 use crate::needs::Needs;
 use crate::policy::entry::Setting;
+use crate::policy::sight::CacheTensors;
+use crate::quantise::KvBits;
 use rayon::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Sections on their way through the replay.
 pub(super) struct Cohort<'a> {
     context: Context<'a>,
     sections: &'a [Section<'a>],
     watches: Vec<RowWatch<'a>>,
+    /// For each section, where outputs are measured.
+    outputs: Vec<Option<SectionOutputs>>,
     lanes: Vec<CacheLanes>,
     counts: Counts,
     /// Whether the work on a batch is spread over threads.
@@ -33,32 +39,45 @@ pub(super) struct Cohort<'a> {
 
 impl<'a> Cohort<'a> {
     /// Makes the lanes of these sections.
+    ///
+    /// # Errors
+    /// When what they have besides rows cannot be read.
     pub(super) fn new(
         context: Context<'a>,
         sections: &'a [Section<'a>],
         planned: &Planned,
         spread: bool,
-    ) -> Cohort<'a> {
+    ) -> Result<Cohort<'a>> {
+        let outputs = outputs(context, sections)?;
+        let ways = ways(context.lanes);
+        let tensors = cache_tensors(context, sections, &outputs);
         let on_sets = |(lane, plan): (usize, &LanePlan)| {
             let start = |place: SetPlace| -> LaneStart<'_> {
                 let set = context.set(plan.keeping.scope, place.index);
                 let setting = plan.setting_with(set, context.budgets[lane][place.index]);
-                let site = site(context, set, place, plan, &setting);
-                LaneStart { place, head: &set.label.head, setting, site, departures: planned.get((place.index, lane)) }
+                let way = plan.keeping.few_bits().and_then(|bits| ways.iter().position(|way| *way == bits));
+                let seen = tensors.get(&(place.section, place.heads.start, way)).filter(|_| looks_at_tensors(plan));
+                let mut site = LaneSite { tensors: seen, way, ..site(context, set, place, plan, &setting) };
+                if let Some(outputs) = &outputs[place.section] {
+                    site.counted.bytes = outputs.bytes(place.heads, plan.keeping.bits);
+                }
+                let task = (place.index, lane);
+                let (departures, cut) = (plan.departures(set).or(planned.get(task)), planned.cut(task));
+                LaneStart { place, head: &set.label.head, setting, site, departures, cut }
             };
             let starts: Vec<LaneStart<'_>> = sets(sections, plan.keeping.scope).into_iter().map(start).collect();
             CacheLanes::new(plan, &starts)
         };
         let lanes = context.lanes.iter().enumerate().map(on_sets).collect();
         let watches = watches(context, sections);
-        Cohort { context, sections, watches, lanes, counts: Counts::default(), spread }
+        Ok(Cohort { context, sections, watches, outputs, lanes, counts: Counts::default(), spread })
     }
 
     /// Replays all batches; for each lane, the tally of each of its kept sets here.
     pub(super) fn replay(mut self) -> Result<Vec<Vec<(SetPlace, Tally)>>> {
         let steps = self.context.options.steps.unwrap_or(usize::MAX);
         let wholes: Vec<&CachePlan> = self.sections.iter().map(|section| &*section.whole).collect();
-        let mut feeds = Feeds::open(self.context.source, &wholes, steps)?;
+        let mut feeds = Feeds::open(self.context.source, &wholes, steps, &ways(self.context.lanes))?;
         let (mut batches, mut ahead) = (feeds.batches(), feeds.batches());
         let context = self.context;
         let mut fill = |batches: &mut [StepBatch]| context.time(Stage::Read, || feeds.fill(batches));
@@ -79,7 +98,10 @@ impl<'a> Cohort<'a> {
     fn work(&mut self, batches: &mut [StepBatch]) -> Result<()> {
         let context = self.context;
         context.time(Stage::Select, || {
-            self.watches.iter_mut().zip(&mut *batches).try_for_each(|(watch, batch)| watch.find(batch))
+            self.watches.iter_mut().zip(&mut *batches).try_for_each(|(watch, batch)| watch.find(batch))?;
+            let outputs = self.outputs.iter().zip(&mut *batches);
+            outputs.for_each(|(outputs, batch)| outputs.iter().for_each(|outputs| outputs.find(batch)));
+            Ok::<(), Error>(())
         })?;
         let batches = &*batches;
         context.time(Stage::Lanes, || self.run_lanes(batches))?;
@@ -148,20 +170,54 @@ fn site<'a>(
     plan: &LanePlan,
     setting: &Setting,
 ) -> LaneSite<'a> {
-    let (info, options) = (context.source.info(), context.options);
-    let own = plan.entry.own.cuts.map(|cuts| cuts(setting));
-    LaneSite {
-        name: plan.entry.name,
-        needs: plan.entry.needs,
-        combine: plan.keeping.combine,
-        heads: place.heads,
-        schedule: Schedule::new(plan.budget.map(|_| setting.budget), plan.keeping, own),
-        self_attention: info.self_attention,
-        first: info.first_position,
-        view: options.view,
-        window: cache.window,
-        meters: &options.meters,
+    let judged = context.observer.needs().has(Needs::SCORES);
+    LaneSite { judged, ..LaneSite::new(context.source.info(), context.options, (cache, place.heads), plan, setting) }
+}
+
+/// What outputs are measured with, where a meter looks at them.
+fn outputs(context: Context<'_>, sections: &[Section<'_>]) -> Result<Vec<Option<SectionOutputs>>> {
+    let Context { source, options, .. } = context;
+    let measured = options.meters.iter().fold(Needs::NOTHING, |needs, plan| needs.and(plan.entry.needs));
+    let needs = [measured, of_policies(context)];
+    let ways = ways(context.lanes);
+    let open = |section: &Section<'_>| SectionOutputs::open(source, &section.whole, needs, options.output_every, &ways);
+    sections.iter().map(open).collect()
+}
+
+/// The ways in which lanes hold keys and values in few bits.
+fn ways(lanes: &[LanePlan]) -> Vec<KvBits> {
+    let ways: BTreeSet<KvBits> = lanes.iter().filter_map(|plan| plan.keeping.few_bits()).collect();
+    ways.into_iter().collect()
+}
+
+/// What policies look at besides rows.
+fn of_policies(context: Context<'_>) -> Needs {
+    let needs = context.lanes.iter().map(|plan| plan.entry.needs);
+    needs.fold(Needs::NOTHING, Needs::and).common(Needs::OF_TRACES)
+}
+
+fn looks_at_tensors(plan: &LanePlan) -> bool {
+    plan.entry.needs.has_any(Needs::OF_TRACES)
+}
+
+/// What policies see of each cache, by section and first head: made once for all lanes.
+fn cache_tensors(
+    context: Context<'_>,
+    sections: &[Section<'_>],
+    outputs: &[Option<SectionOutputs>],
+) -> BTreeMap<(usize, usize, Option<usize>), Arc<CacheTensors>> {
+    let needs = of_policies(context);
+    if needs == Needs::NOTHING {
+        return BTreeMap::new();
     }
+    let ways = ways(context.lanes);
+    let ways = || (0..ways.len()).map(Some).chain([None]);
+    let of_place = |(place, way): (SetPlace, Option<usize>)| {
+        let tensors = outputs[place.section].as_ref()?.of_cache(place.heads, needs, way);
+        Some(((place.section, place.heads.start, way), Arc::new(tensors)))
+    };
+    let places = sets(sections, Scope::Head).into_iter();
+    places.flat_map(|place| ways().map(move |way| (place, way))).filter_map(of_place).collect()
 }
 
 fn watches<'a>(context: Context<'a>, sections: &'a [Section<'a>]) -> Vec<RowWatch<'a>> {

@@ -4,7 +4,8 @@ use super::caches::CachePlan;
 use super::step_batch::{HeadRows, StepBatch};
 use crate::error::{Error, Result};
 use crate::position::Position;
-use crate::trace::{RowReader, SelfAttention, Source};
+use crate::quantise::KvBits;
+use crate::trace::{RowBlock, RowReader, SelfAttention, Source};
 
 /// Weights in a batch: large enough to share out, small enough to stay in a core's cache.
 const TARGET_WEIGHTS: usize = 64 * 1024;
@@ -13,12 +14,19 @@ const TARGET_WEIGHTS: usize = 64 * 1024;
 struct Feed<'a> {
     source: &'a dyn Source,
     readers: Vec<Box<dyn RowReader>>,
+    /// Rows with keys in few bits, by stream, then way; `None` where keys are as stored.
+    held: Vec<Vec<Option<Box<dyn RowReader>>>>,
 }
 
 impl<'a> Feed<'a> {
-    fn open(source: &'a dyn Source, cache: &CachePlan) -> Result<Feed<'a>> {
+    fn open(source: &'a dyn Source, cache: &CachePlan, ways: &[KvBits]) -> Result<Feed<'a>> {
         let readers = cache.streams.iter().map(|stream| source.open(*stream)).collect::<Result<Vec<_>>>()?;
-        Ok(Feed { source, readers })
+        let in_way = |stream: usize, bits: &KvBits| {
+            if bits.keys == 16 { Ok(None) } else { source.open_held(stream, *bits) }
+        };
+        let held = |stream: &usize| ways.iter().map(|bits| in_way(*stream, bits)).collect::<Result<Vec<_>>>();
+        let held = cache.streams.iter().map(held).collect::<Result<Vec<_>>>()?;
+        Ok(Feed { source, readers, held })
     }
 
     /// Replaces the batch's steps by the next `rows`, or as many as are left.
@@ -28,6 +36,13 @@ impl<'a> Feed<'a> {
             head.rows.clear();
             head.facts.clear();
             reader.read(&mut head.rows, rows)?;
+        }
+        for (readers, head) in self.held.iter_mut().zip(&mut batch.heads) {
+            head.held.resize_with(readers.len(), RowBlock::default);
+            for (reader, held) in readers.iter_mut().zip(&mut head.held) {
+                held.clear();
+                reader.iter_mut().try_for_each(|reader| reader.read(held, rows).map(drop))?;
+            }
         }
         if batch.heads.iter().all(|head| head.rows.len() == batch.len()) {
             return Ok(());
@@ -45,9 +60,15 @@ pub(super) struct Feeds<'a> {
 }
 
 impl<'a> Feeds<'a> {
-    /// Opens the streams of the caches; at most `steps` rows of each are read.
-    pub(super) fn open(source: &'a dyn Source, caches: &[&CachePlan], steps: usize) -> Result<Feeds<'a>> {
-        let feeds = caches.iter().map(|cache| Feed::open(source, cache)).collect::<Result<Vec<_>>>()?;
+    /// Opens the streams of the caches; at most `steps` rows of each are read, and beside each as it is with keys in few
+    /// bits, in each of these ways.
+    pub(super) fn open(
+        source: &'a dyn Source,
+        caches: &[&CachePlan],
+        steps: usize,
+        ways: &[KvBits],
+    ) -> Result<Feeds<'a>> {
+        let feeds = caches.iter().map(|cache| Feed::open(source, cache, ways)).collect::<Result<Vec<_>>>()?;
         let info = source.info();
         Ok(Feeds { feeds, kind: info.self_attention, next: info.first_position, left: steps })
     }

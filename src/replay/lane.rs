@@ -1,17 +1,21 @@
-//! A lane: one policy or bound with concrete parameters on one cache.
+//! A lane: one policy, bound or selector with concrete parameters on one cache.
 
 use super::bound_lane::BoundLane;
+use super::kept_outputs::Changes;
 use super::lane_meters::Counts;
 use super::observer::StepRecord;
 use super::policy_lane::PolicyLane;
+use super::selector_lane::SelectorLane;
 use super::step_batch::StepBatch;
 use crate::error::Result;
 use crate::meter::Tally;
 
-/// A lane of either kind.
+/// A lane of each kind.
+#[expect(clippy::large_enum_variant, reason = "most lanes are of the larger kind")]
 pub(super) enum Lane {
     Policy(PolicyLane),
     Bound(BoundLane),
+    Selector(SelectorLane),
 }
 
 impl Lane {
@@ -28,6 +32,18 @@ impl Lane {
                 lane.run(batch, counts);
                 Ok(())
             }
+            Lane::Selector(lane) => {
+                lane.run(batch, counts);
+                Ok(())
+            }
+        }
+    }
+
+    /// By how much the outputs of a batch were off; `None` where nobody asked, of bounds and of selectors.
+    pub(super) fn changes(&self) -> Option<&Changes> {
+        match self {
+            Lane::Policy(lane) => lane.changes(),
+            Lane::Bound(_) | Lane::Selector(_) => None,
         }
     }
 
@@ -35,6 +51,7 @@ impl Lane {
         match self {
             Lane::Policy(lane) => lane.finish(),
             Lane::Bound(lane) => lane.finish(),
+            Lane::Selector(lane) => lane.finish(),
         }
     }
 }

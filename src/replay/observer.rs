@@ -30,11 +30,15 @@ pub struct StepRecord {
     pub measured: Option<Tally>,
     /// Positions evicted after the row, ascending.
     pub victims: Vec<Position>,
+    /// Each position held before the eviction, with what the policy [judged it
+    /// by](crate::policy::Policy::probe); empty where nothing was evicted, or [`Needs::SCORES`] is not asked for.
+    pub judged: Vec<(Position, Option<f64>)>,
 }
 
 /// Is told what happens while a replay runs.
 pub trait Observer: Sync {
-    /// What it needs: [`Needs::STEP_RECORDS`] has [`Observer::steps`] called, which costs time.
+    /// What it needs: [`Needs::STEP_RECORDS`] has [`Observer::steps`] called, which costs time;
+    /// [`Needs::SCORES`] beside it has the records say what positions were judged by.
     fn needs(&self) -> Needs {
         Needs::NOTHING
     }

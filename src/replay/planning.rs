@@ -6,6 +6,7 @@ use super::feed::Feeds;
 use super::lane_plan::LanePlan;
 use super::options::Options;
 use super::parallel::in_parallel;
+use super::prompt_cuts::{Cut, cuts};
 use super::row_watch::RowWatch;
 use super::scale::Scale;
 use super::step_batch::StepBatch;
@@ -23,16 +24,23 @@ use std::cell::Cell;
 /// A plan to be made: the kept set, among those of the lane's scope, and the lane it is for.
 type Task = (usize, usize);
 
-/// The plans of a run, one for each lane that knows the future and kept set.
+/// The plans of a run, one for each lane that knows the future or cuts at the prompt's end, and kept set.
 pub(super) struct Planned {
     /// By lane, then kept set.
     of: Vec<Vec<Option<Departures>>>,
+    /// The same of lanes that cut at the prompt's end.
+    cuts: Vec<Vec<Option<Cut>>>,
 }
 
 impl Planned {
     /// The plan for a lane on a kept set; `None` where the lane does not know the future.
     pub(super) fn get(&self, (set, lane): Task) -> Option<&Departures> {
         self.of[lane].get(set)?.as_ref()
+    }
+
+    /// What a lane that cuts at the prompt's end keeps on a kept set; `None` where that is everything.
+    pub(super) fn cut(&self, (set, lane): Task) -> Option<&Cut> {
+        self.cuts[lane].get(set)?.as_ref()
     }
 
     fn set(&mut self, (set, lane): Task, departures: Departures) {
@@ -93,7 +101,8 @@ pub(super) fn plan_ahead(context: Context<'_>) -> Result<Planned> {
         |(set, lane): &Task| planning_bytes(source, &sets[*lane][*set], &lanes[*lane], budgets[*lane][*set], options);
     let most = tasks.iter().map(bytes).max();
     let at_once = (options.max_memory / most.unwrap_or(0).max(1)).clamp(1, tasks.len().max(1) as u64) as usize;
-    let mut planned = Planned { of: sets.iter().map(|sets| vec![None; sets.len()]).collect() };
+    let cuts = lanes.iter().zip(budgets).map(|(lane, budgets)| cuts(context, lane, budgets)).collect::<Result<_>>()?;
+    let mut planned = Planned { of: sets.iter().map(|sets| vec![None; sets.len()]).collect(), cuts };
     for some in tasks.chunks(at_once) {
         let plan = |(set, lane): &Task| plan(context, &sets[*lane][*set], &lanes[*lane], budgets[*lane][*set]);
         let plans = in_parallel(some, plan)?;
@@ -182,13 +191,13 @@ fn rows(batch: &StepBatch, step: usize) -> impl Iterator<Item = &[f32]> {
     (0..heads).map(move |head| batch.row(step, head).weights)
 }
 
-fn for_each_step(
+pub(super) fn for_each_step(
     source: &dyn Source,
     cache: &CachePlan,
     options: &Options,
     mut step: impl FnMut(&StepBatch, usize),
 ) -> Result<()> {
-    let mut feeds = Feeds::open(source, &[cache], options.steps.unwrap_or(usize::MAX))?;
+    let mut feeds = Feeds::open(source, &[cache], options.steps.unwrap_or(usize::MAX), &[])?;
     let mut watch = RowWatch::new(source, cache, options.heavy_hitters, options.bad_rows);
     let mut batches = feeds.batches();
     while feeds.fill(&mut batches)? > 0 {

@@ -1,14 +1,24 @@
 //! Consecutive steps of a section: the rows of its query heads, each its own, and the facts of each row.
 
+use super::layer_outputs::LayerRows;
+use super::outputs::{WholeOutput, WholeOutputs};
 use super::row_facts::RowFacts;
 use super::section::HeadRange;
 use crate::position::Position;
+use crate::tensors::HeadTensors;
 use crate::trace::RowBlock;
+use std::sync::Arc;
 
 /// Consecutive steps of a section.
 #[derive(Default)]
 pub(super) struct StepBatch {
     pub(super) heads: Vec<HeadRows>,
+    /// What the heads have, where outputs are measured.
+    pub(super) tensors: Option<Arc<[HeadTensors]>>,
+    /// What the heads hold, for each way of holding it in few bits.
+    pub(super) held: Vec<Arc<[HeadTensors]>>,
+    /// What the layer adds, where it is measured.
+    pub(super) layer: Option<LayerRows>,
 }
 
 /// The rows of one query head in a batch.
@@ -17,6 +27,10 @@ pub(super) struct HeadRows {
     pub(super) rows: RowBlock,
     /// One entry per row, `None` where there is no information.
     pub(super) facts: Vec<Option<RowFacts>>,
+    /// The rows as they are with keys in few bits, for each way; empty where keys are as stored.
+    pub(super) held: Vec<RowBlock>,
+    /// What the head hands on, where that is measured.
+    pub(super) outputs: WholeOutputs,
 }
 
 /// A row with its facts.
@@ -24,6 +38,14 @@ pub(super) struct HeadRows {
 pub(super) struct KnownRow<'a> {
     pub weights: &'a [f32],
     pub facts: &'a RowFacts,
+}
+
+/// A row as it is with keys in few bits.
+#[derive(Clone, Copy)]
+pub(super) struct HeldRow<'a> {
+    pub weights: &'a [f32],
+    /// What the head holds.
+    pub head: &'a HeadTensors,
 }
 
 impl StepBatch {
@@ -58,6 +80,25 @@ impl StepBatch {
     #[inline]
     pub(super) fn is_known(&self, step: usize, heads: HeadRange) -> bool {
         self.heads[heads.start..heads.end].iter().all(|head| head.facts[step].is_some())
+    }
+
+    /// Channels of a value of these heads, where outputs are measured.
+    pub(super) fn value_width(&self, heads: HeadRange) -> Option<usize> {
+        self.tensors.as_ref().and_then(|tensors| tensors.get(heads.start)).map(|head| head.values.rows.width())
+    }
+
+    /// The output of a head in a step, where it is measured.
+    #[inline]
+    pub(super) fn output(&self, step: usize, head: usize) -> Option<WholeOutput<'_>> {
+        self.heads[head].outputs.get(step, &self.tensors.as_ref()?[head])
+    }
+
+    /// The row of a head in a step as it is with what is held in few bits, in one of the ways.
+    #[inline]
+    pub(super) fn held_row(&self, step: usize, head: usize, way: usize) -> HeldRow<'_> {
+        let rows = &self.heads[head];
+        let row = rows.held.get(way).filter(|held| !held.is_empty()).unwrap_or(&rows.rows).row(step);
+        HeldRow { weights: row.weights, head: &self.held[way][head] }
     }
 
     /// The row of a head in a step that [is known](StepBatch::is_known).

@@ -155,6 +155,8 @@ impl Source {
             "combine" => Source::Keeping(combine),
             "evict_every" => Source::Keeping(evict_every),
             "page" => Source::Keeping(page),
+            "kv_bits" => Source::Keeping(kv_bits),
+            "key_groups" => Source::Keeping(key_groups),
             "prompt" => Source::Keeping(|plan| Cell::text(plan.keeping.prompt.mode.word())),
             "prompt_len" => Source::Keeping(|plan| Cell::count(Some(plan.keeping.prompt.len).filter(|len| *len > 0))),
             "prompt_chunk" => Source::Keeping(|plan| Cell::count(plan.keeping.prompt.chunk)),
@@ -167,6 +169,15 @@ impl Source {
             },
         }
     }
+}
+
+fn kv_bits(plan: &LanePlan) -> Cell {
+    plan.keeping.bits.map_or(Cell::Blank, |bits| label(&bits.to_string()))
+}
+
+fn key_groups(plan: &LanePlan) -> Cell {
+    let few = plan.keeping.bits.filter(|bits| bits.keys != 16);
+    few.map_or(Cell::Blank, |bits| Cell::text(bits.key_groups.word()))
 }
 
 fn sum(name: &str) -> Option<Source> {

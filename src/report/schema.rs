@@ -82,10 +82,14 @@ pub enum Merge {
 
 /// Figures in the order in which people ask for them; the others follow.
 const READ_FIRST: &[&str] = &[
+    "predicted_loss",
+    "layer_error",
     "retained_mass",
     "retained_mass_full",
     "peak_miss_rate",
     "broken_row_rate",
+    "update_error",
+    "output_error",
     "heavy_recall",
     "pivotal_hit_rate",
     "recovery_oracle",
@@ -224,6 +228,22 @@ const KEYS: &[Column] = &[
         Merge::Key,
         "positions of a block, where whole blocks go; 1 where single positions do",
     ),
+    column(
+        "kv_bits",
+        "",
+        Role::Lane,
+        CellKind::Label,
+        Merge::Key,
+        "bits that keys and values are held in, or keys/values; blank where as stored",
+    ),
+    column(
+        "key_groups",
+        "",
+        Role::Lane,
+        CellKind::Text,
+        Merge::Key,
+        "how keys in few bits are grouped: position or channel",
+    ),
     replayed("layer_shape", "", CellKind::Text, "how the budget was dealt out to layers, as asked for"),
     replayed(
         "prompt",
@@ -242,6 +262,12 @@ const KEYS: &[Column] = &[
     ),
     replayed("view", "", CellKind::Text, "what policies saw: raw or renormalized weights"),
     replayed("heavy_hitters", "positions", CellKind::Count, "k of heavy_recall"),
+    replayed(
+        "output_every",
+        "positions",
+        CellKind::Count,
+        "outputs were measured in the rows of every so manieth position",
+    ),
     replayed(
         "kv_heads",
         "",
@@ -305,7 +331,7 @@ fn of_parameter(parameter: &'static Parameter) -> Column {
         parameter::Kind::Count { .. } => CellKind::Count,
         parameter::Kind::Real { .. } => CellKind::Real,
         parameter::Kind::Word(_) => CellKind::Text,
-        parameter::Kind::CountOrShare { .. } => CellKind::Label,
+        parameter::Kind::CountOrShare { .. } | parameter::Kind::CountOr(_) => CellKind::Label,
     };
     column(parameter.column, "", Role::Lane, kind, Merge::Key, parameter.summary)
 }
@@ -313,7 +339,7 @@ fn of_parameter(parameter: &'static Parameter) -> Column {
 fn of_sum(meter: &MeterEntry, sum: &'static Sum) -> Column {
     let kind = if sum.kind == Kind::Count { CellKind::Count } else { CellKind::Real };
     let merge = match sum.merge {
-        _ if meter.joint.is_some() => Merge::Whole,
+        _ if meter.of_wholes => Merge::Whole,
         meter::Merge::Add => Merge::Add,
         meter::Merge::Least => Merge::Least,
         meter::Merge::Most => Merge::Most,

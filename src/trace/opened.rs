@@ -6,6 +6,8 @@ use super::{About, RowBlock, RowReader, Source, TraceInfo, hash};
 use crate::error::{Error, Result};
 use crate::needs::Needs;
 use crate::position::Position;
+use crate::quantise::KvBits;
+use crate::tensors::{HeadTensors, LayerTensors};
 
 /// A trace that has been opened.
 pub(super) struct OpenedTrace {
@@ -83,24 +85,42 @@ fn cut(info: &mut TraceInfo, end: usize) -> Result<()> {
     Ok(())
 }
 
+impl OpenedTrace {
+    /// Rows as the user said that they are to be read.
+    fn as_read(&self, stream: usize, mut rows: Box<dyn RowReader>) -> Box<dyn RowReader> {
+        if self.normalize == Some(Normalize::Rows) {
+            rows = Box::new(NormalizedRows { rows });
+        }
+        match self.info.as_ref().map(|info| info.streams[stream].rows) {
+            Some(left) if left < self.source.info().streams[stream].rows => Box::new(FirstRows { rows, left }),
+            _ => rows,
+        }
+    }
+}
+
 impl Source for OpenedTrace {
     fn info(&self) -> &TraceInfo {
         self.info.as_ref().unwrap_or_else(|| self.source.info())
     }
 
     fn open(&self, stream: usize) -> Result<Box<dyn RowReader>> {
-        let mut rows = self.source.open(stream)?;
-        if self.normalize == Some(Normalize::Rows) {
-            rows = Box::new(NormalizedRows { rows });
-        }
-        match self.info.as_ref().map(|info| info.streams[stream].rows) {
-            Some(left) if left < self.source.info().streams[stream].rows => Ok(Box::new(FirstRows { rows, left })),
-            _ => Ok(rows),
-        }
+        Ok(self.as_read(stream, self.source.open(stream)?))
+    }
+
+    fn open_held(&self, stream: usize, bits: KvBits) -> Result<Option<Box<dyn RowReader>>> {
+        Ok(self.source.open_held(stream, bits)?.map(|rows| self.as_read(stream, rows)))
     }
 
     fn offers(&self) -> Needs {
         self.source.offers()
+    }
+
+    fn head_tensors(&self, stream: usize, needs: Needs) -> Result<Option<HeadTensors>> {
+        self.source.head_tensors(stream, needs)
+    }
+
+    fn layer_tensors(&self, layer: u32) -> Result<Option<LayerTensors>> {
+        self.source.layer_tensors(layer)
     }
 
     fn content_hash(&self) -> Result<String> {

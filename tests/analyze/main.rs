@@ -12,3 +12,4 @@ mod recorded;
 mod reference;
 mod slow;
 mod sweep;
+mod theory;

@@ -2,7 +2,7 @@
 
 use crate::as_meters;
 use crate::as_reference::setting_of;
-use crate::common::lanes::victims;
+use crate::common::lanes::{of_one_cache, victims};
 use crate::made;
 use crate::reference::cache::Cache;
 use crate::reference::meters::{Seen, StepSeen};
@@ -71,13 +71,18 @@ pub fn keeping_of(Situation { prompt, keep, .. }: &Situation) -> Keeping {
         slow::Combine::Each => Combine::Each,
     };
     let prompt = PromptPlan { mode, len: *prompt, chunk: keep.chunk };
-    Keeping { combine, scope: Scope::Head, evict_every: keep.every, page: keep.page, prompt }
+    Keeping { combine, scope: Scope::Head, evict_every: keep.every, page: keep.page, prompt, bits: None }
 }
 
 /// What each lane did and counted.
 pub fn replayed(situation: &Situation, lanes: &[LanePlan]) -> Vec<(Tally, Vec<StepRecord>)> {
     let trace = trace_of(situation);
-    replayed_on(&trace, &cache_of(&trace), &kept(situation, lanes), &options_of(situation)).remove(0)
+    let mut of_sets = replayed_on(&trace, &cache_of(&trace), &kept(situation, lanes), &options_of(situation));
+    // The cache is the only one of its layer: a lane that keeps a set for the layer has it in the second place.
+    let of_layer = of_sets.split_off(1).into_iter().flatten();
+    let mut of_cache = of_sets.remove(0);
+    of_cache.iter_mut().zip(of_layer).filter(|(own, _)| own.0.is_empty()).for_each(|(own, layer)| *own = layer);
+    of_cache
 }
 
 /// What each lane (inner) did and counted on each cache (outer).
@@ -119,20 +124,28 @@ pub fn tallies(situation: &Situation, lanes: &[LanePlan]) -> Vec<Tally> {
     let trace = trace_of(situation);
     let lanes = kept(situation, lanes);
     let replayed = replay(&trace, &cache_of(&trace), &lanes, &options_of(situation), &NoObserver);
-    replayed.expect("a sound replay").remove(0).tallies
+    of_one_cache(replayed.expect("a sound replay"))
 }
 
 /// Fails unless every policy of one cache among the lanes does and counts what the slow replay says.
 #[track_caller]
 pub fn assert_agree(situation: &Situation, lanes: &[LanePlan], what: &str) {
+    let lanes: Vec<LanePlan> = kept(situation, lanes);
     let lanes: Vec<LanePlan> =
-        lanes.iter().filter(|lane| matches!(lane.entry.make, Make::Policy(_))).cloned().collect();
+        lanes.into_iter().filter(|lane| matches!(lane.entry.make, Make::Policy(_)) && lane.check().is_ok()).collect();
     for (lane, (tally, records)) in lanes.iter().zip(replayed(situation, &lanes)) {
         let what = format!("{what}: {} at {:?}", lane.entry.name, lane.budget);
-        let steps = slow::replay(situation, Cache::new(&setting_of(lane)), lane.budget.unwrap_or(usize::MAX));
+        let steps = replayed_slowly(situation, lane);
         assert_same_steps(&records, &steps, &what);
         assert_same_counts(&tally, &steps, &what);
     }
+}
+
+/// What the slow replay says of a lane, which may have its own way to combine heads.
+pub fn replayed_slowly(situation: &Situation, lane: &LanePlan) -> Vec<Step> {
+    let combine = if lane.entry.own.combine.is_some() { slow::Combine::Sum } else { situation.keep.combine };
+    let situation = Situation { keep: slow::Keep { combine, ..situation.keep }, ..situation.clone() };
+    slow::replay(&situation, Cache::new(&setting_of(lane)), lane.budget.unwrap_or(usize::MAX))
 }
 
 #[track_caller]
@@ -155,6 +168,7 @@ pub fn assert_same_steps(records: &[StepRecord], steps: &[Step], what: &str) {
 pub fn assert_same_counts(tally: &Tally, steps: &[Step], what: &str) {
     let seen_of = |step: &Step| StepSeen {
         kept: step.kept.len(),
+        positions: step.kept.clone(),
         evicted: step.victims.len(),
         expired: step.expired.len(),
         measured: !step.measured.is_empty(),
@@ -164,6 +178,8 @@ pub fn assert_same_counts(tally: &Tally, steps: &[Step], what: &str) {
         rows: steps.iter().flat_map(|step| step.measured.clone()).collect(),
         steps: steps.iter().map(seen_of).collect(),
         budget: tally.number("budget_sum").map(|budget| budget.as_f64() as usize),
+        window: tally.number("window_sum").map(|window| window.as_f64() as usize),
+        own_sinks: tally.number("sinks_sum").map(|sinks| sinks.as_f64() as usize),
         sinks: 4,
     };
     as_meters::assert_same_sums(what, tally, &seen);

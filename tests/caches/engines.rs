@@ -155,6 +155,50 @@ fn bounds_hold_under_every_schedule() {
 }
 
 #[test]
+fn openvino_evicts_as_the_engine_does() {
+    let sizes = |sizes: [u32; 3]| {
+        let [start, recent, max] = sizes;
+        format!(
+            "--policy openvino:start-size={start},recent-size={recent},max-size={max},block-size=16,aggregation=sum|norm-sum"
+        )
+    };
+    let wanted = [
+        (
+            [16, 32, 64],
+            ["0.850868 / 0.141999", "0.850622 / 0.144242"],
+            "65",
+            ["0.746725 / 0.231988", "0.748709 / 0.231988"],
+            ["0.751096 / 0.232794", "0.750452 / 0.233209"],
+        ),
+        (
+            [16, 32, 112],
+            ["0.923862 / 0.014829", "0.940785 / 0.012876"],
+            "101.125",
+            ["0.877105 / 0.029080", "0.875670 / 0.030382"],
+            ["0.886918 / 0.011401", "0.877664 / 0.029022"],
+        ),
+        (
+            [32, 64, 160],
+            ["0.959295 / 0.007378", "0.969025 / 0.003979"],
+            "131.25",
+            ["0.924708 / 0.009332", "0.924054 / 0.009115"],
+            ["0.926350 / 0.008914", "0.926233 / 0.008706"],
+        ),
+    ];
+    for (of, stream, kept, at_256, at_250) in wanted {
+        let csv = prose(&sizes(of), &stream);
+        assert_eq!(csv.text(0, "mean_kept"), kept);
+        let peak = (of[2] + 15).to_string();
+        assert_eq!((csv.text(0, "peak_kept"), csv.text(0, "budget")), (&*peak, &*peak), "the budget is the peak");
+        prose(&format!("{} --prompt block --prompt-len 256", sizes(of)), &at_256);
+        prose(&format!("{} --prompt block --prompt-len 250", sizes(of)), &at_250);
+    }
+    // A budget of 79 is what a limit of 64 comes to.
+    let fit = "--budget 79 --policy openvino:start-size=16,recent-size=32,block-size=16";
+    prose(fit, &["0.850868 / 0.141999"]);
+}
+
+#[test]
 fn the_canonical_trace_under_late_cuts_a_prompt_and_blocks() {
     let masses = |args: &str, wanted: [&str; 5]| {
         check(
@@ -170,9 +214,14 @@ fn the_canonical_trace_under_late_cuts_a_prompt_and_blocks() {
 
 /// What left in each step of 3.kv0.
 fn decisions(args: &str) -> Vec<(usize, Vec<u32>)> {
+    decisions_of(3, &format!("--heads kv0 {args}"))
+}
+
+/// What left in each step of a layer's only kept set.
+fn decisions_of(layer: u32, args: &str) -> Vec<(usize, Vec<u32>)> {
     let folder = Folder::new();
-    let path = folder.at("steps.csv");
-    let args: Vec<&str> = ["replay", PROSE, "-q", "--layers", "3", "--heads", "kv0", "--per-step", &path]
+    let (path, layer) = (folder.at("steps.csv"), layer.to_string());
+    let args: Vec<&str> = ["replay", PROSE, "-q", "--layers", &layer, "--per-step", &path]
         .into_iter()
         .chain(args.split_whitespace())
         .collect();
@@ -205,6 +254,24 @@ fn the_first_blocks_and_victims_are_those_that_were_published() {
     assert_eq!(blocks(&of("scissorhands"), 16), wanted);
     let late = decisions("--policy h2o --budget 64 --evict-every 16");
     assert_eq!(late[0], (79, vec![3, 8, 9, 11, 14, 15, 16, 21, 28, 29, 32, 33, 36, 38, 41, 45]));
+    let of_layer = |policy: &str, more: &str| {
+        let start = "--policy openvino:start-size=16,recent-size=32,max-size=112,block-size=16,aggregation=";
+        decisions_of(10, &format!("{start}{policy} {more}"))
+    };
+    let wanted = "127:2 143:6 159:4 175:8 191:5 207:10 223:11 239:12 255:13 271:14 287:3 303:16 319:17 335:18 351:19 367:20 383:21";
+    assert_eq!(blocks(&of_layer("sum", ""), 16), wanted);
+    let wanted = "127:2 143:3 159:4 175:5 191:6 207:8 223:10 239:11 255:12 271:13 287:14 303:9 319:16 335:15 351:17 367:18 383:19";
+    assert_eq!(blocks(&of_layer("norm-sum", ""), 16), wanted);
+    for (policy, wanted) in [
+        ("sum", "255:10 271:13 287:14 303:16 319:17 335:18 351:19 367:20 383:21"),
+        ("norm-sum", "255:10 271:13 287:14 303:9 319:15 335:16 351:17 367:18 383:19"),
+    ] {
+        let found = of_layer(policy, "--prompt block --prompt-len 250");
+        let mut first: Vec<u32> = found[0].1.iter().map(|victim| victim / 16).collect();
+        first.dedup();
+        assert_eq!((found[0].0, first), (250, vec![2, 3, 4, 5, 6, 8, 11, 12]), "{policy}");
+        assert_eq!(blocks(&found[1..], 16), wanted, "{policy}");
+    }
     let each = decisions("--policy scissorhands --budget 64 --combine each");
     let first: Vec<u32> = each.iter().take(20).flat_map(|(_, victims)| victims.clone()).collect();
     assert_eq!(first, [3, 7, 8, 9, 11, 14, 15, 16, 26, 28, 29, 32, 33, 36, 38, 1, 2, 6, 18, 21]);

@@ -3,7 +3,7 @@
 use crate::common::files::Folder;
 use crate::reference::SelfKind;
 use crate::slow::{Combine, Keep, PLAIN, Situation};
-use kvsim::policy::parameter::{Kind, Parameter, Value};
+use kvsim::policy::parameter::{BLOCK_SIZE, Kind, Parameter, RECENT_SIZE, START_SIZE, Value, Values};
 use kvsim::policy::share::Share;
 use kvsim::policy::table::POLICIES;
 use kvsim::position::Position;
@@ -76,15 +76,17 @@ impl Dice {
         Keep { combine, every, page, once: self.once_in(3), chunk }
     }
 
-    /// A lane of every entry of the table, with small random parameters; impossible ones are left
-    /// out.
+    /// A lane of every entry of the table that has a kept set or bounds one, with small random parameters;
+    /// impossible ones are left out.
     pub fn lanes(&mut self, budget: usize) -> Vec<LanePlan> {
-        let mut lanes: Vec<LanePlan> = POLICIES.iter().map(|entry| LanePlan::new(entry, budget)).collect();
+        let entries = POLICIES.iter().filter(|entry| !entry.is_selector() && !entry.needs_more_than_rows());
+        let mut lanes: Vec<LanePlan> = entries.map(|entry| LanePlan::new(entry, budget)).collect();
         for lane in &mut lanes {
             for (parameter, _) in lane.entry.parameters {
                 lane.values.set(parameter, self.value(parameter));
             }
         }
+        lanes.iter_mut().for_each(|lane| in_whole_blocks(&mut lane.values));
         lanes.retain(|lane| lane.check().is_ok());
         lanes
     }
@@ -95,8 +97,18 @@ impl Dice {
             Kind::Count { least, odd: false } => Value::Count(least + self.below(4)),
             Kind::Real { least, most } => Value::Real(least + (most - least).min(3.0) * self.below(5) as f64 / 4.0),
             Kind::Word(words) => Value::Word(words[self.below(words.len())]),
+            Kind::CountOr(word) => Value::Word(word),
             Kind::CountOrShare { .. } if self.once_in(2) => Value::Count(1 + self.below(4)),
             Kind::CountOrShare { .. } => Value::Share(Share::percent(1 + self.below(100) as u64)),
+        }
+    }
+}
+
+/// Makes sizes that must be so whole numbers of blocks.
+pub fn in_whole_blocks(values: &mut Values) {
+    if let Some(Value::Count(block)) = values.get(&BLOCK_SIZE) {
+        for size in [&START_SIZE, &RECENT_SIZE] {
+            values.set(size, Value::Count(values.count(size) * block));
         }
     }
 }

@@ -105,7 +105,11 @@ impl Lane {
             self.cache.admit(step as u32);
         }
         let expired = self.expire(step);
-        let victims = if self.is_due(step) { self.cut() } else { Vec::new() };
+        let victims = match self.cache.policy.due(self.cache.kept.len(), step) {
+            None if self.is_due(step) => self.cut(),
+            Some(Some(budget)) => self.cache.evict(budget),
+            _ => Vec::new(),
+        };
         let kept = self.cache.kept.clone();
         self.steps.push(Step { step, in_prompt: step < prompt, measured, expired, victims, kept });
     }

@@ -7,6 +7,7 @@ use crate::slow::attention::rows_of;
 use crate::slow::file::read;
 use crate::slow::quantise::{Bits, Held};
 use crate::tables::LANES;
+use kvsim::meter::chosen;
 use kvsim::policy::table::find;
 use kvsim::replay::{CachePlan, LanePlan, NoObserver, Options, Outcome, replay, shared_caches_of};
 use kvsim::trace::Source;
@@ -24,7 +25,9 @@ fn caches(source: &dyn Source) -> Vec<CachePlan> {
 }
 
 fn outcomes(source: &dyn Source, lanes: &[LanePlan]) -> Vec<Outcome> {
-    replay(source, &caches(source), lanes, &Options::default(), &NoObserver).expect("a sound replay")
+    let meters = chosen("mass,heavy,pivotal,peaks,kept").expect("meters of rows");
+    replay(source, &caches(source), lanes, &Options { meters, ..Options::default() }, &NoObserver)
+        .expect("a sound replay")
 }
 
 /// Retained mass of one lane over all caches.

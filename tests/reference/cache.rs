@@ -49,8 +49,13 @@ pub trait Policy {
     /// The positions to give up, in any order; called with more than `budget` positions kept.
     fn choose(&mut self, kept: &[u32], budget: usize) -> Vec<u32>;
 
+    /// For a policy with its own rule of cuts: down to how many positions it goes now, if at all.
+    fn due(&self, _kept: usize, _step: usize) -> Option<Option<usize>> {
+        None
+    }
+
     /// The value of every kept position by which blocks are ranked; none for one out of reach.
-    fn rank(&self, _kept: &[u32]) -> Vec<Option<f64>> {
+    fn rank(&mut self, _kept: &[u32]) -> Vec<Option<f64>> {
         panic!("this policy does not rank what it keeps")
     }
 
@@ -131,7 +136,7 @@ impl Cache {
         victims
     }
 
-    /// Removes whole blocks of `page` positions, those of least worth first, the lower of equal ones, until no
+    /// Removes whole blocks of `page` positions, those with the fewest slots out of reach and of least worth first, the lower of equal ones, until no
     /// more than `budget` is kept.
     pub fn evict_blocks(&mut self, budget: usize, page: usize) -> Vec<u32> {
         let ranks = self.policy.rank(&self.kept);
@@ -140,20 +145,21 @@ impl Cache {
         for block in 0..=newest / page {
             let slots: Vec<usize> =
                 (0..self.kept.len()).filter(|&slot| self.kept[slot] as usize / page == block).collect();
-            let filling = block == newest / page && (newest + 1) % page != 0;
-            if slots.is_empty() || filling || slots.iter().any(|&slot| ranks[slot].is_none()) {
+            let filling = block == newest / page && !(newest + 1).is_multiple_of(page);
+            if slots.is_empty() || filling {
                 continue;
             }
             let mut sum = 0.0;
             for &slot in &slots {
-                sum += ranks[slot].expect("in reach");
+                sum += ranks[slot].unwrap_or(0.0);
             }
             let worth = if slots.len() == page { sum } else { sum / slots.len() as f64 * page as f64 };
-            blocks.push((worth, slots));
+            let out_of_reach = slots.iter().filter(|&&slot| ranks[slot].is_none()).count();
+            blocks.push((out_of_reach, worth, slots));
         }
         blocks.sort_by(|left, right| left.partial_cmp(right).expect("no worth is NaN"));
         let mut victims: Vec<u32> = Vec::new();
-        for (_, slots) in blocks {
+        for (_, _, slots) in blocks {
             if self.kept.len() - victims.len() > budget {
                 victims.extend(slots.iter().map(|&slot| self.kept[slot]));
             }

@@ -53,7 +53,7 @@ impl Policy for Decay {
         lowest(&outside_window(kept, self.recent_window), kept.len() - budget, |position| self.score[&position])
     }
 
-    fn rank(&self, kept: &[u32]) -> Vec<Option<f64>> {
+    fn rank(&mut self, kept: &[u32]) -> Vec<Option<f64>> {
         rank_outside_window(kept, self.recent_window, |position| self.score[&position])
     }
 

@@ -5,20 +5,24 @@ use std::collections::HashMap;
 
 use super::Setting;
 use super::cache::{Policy, Seen};
-use super::policies::{lowest, outside_window};
+use super::policies::{lowest, outside_window, rank_outside_window};
 
-/// Every weight that a position was seen with.
+/// Every weight that a position was seen with: for each observation those of the rows that count.
 #[derive(Default)]
-struct Weights(HashMap<u32, Vec<f64>>);
+struct Weights(HashMap<u32, Vec<Vec<f64>>>);
 
 impl Weights {
     fn observe(&mut self, seen: &Seen) {
-        for (position, weight) in seen.pairs() {
-            self.0.entry(position).or_default().push(weight);
+        for row in &seen.rows {
+            assert_eq!(row.len(), seen.positions.len());
+        }
+        for (slot, &position) in seen.positions.iter().enumerate() {
+            let of_rows: Vec<f64> = seen.rows.iter().map(|row| f64::from(row[slot])).collect();
+            self.0.entry(position).or_default().push(of_rows);
         }
     }
 
-    fn of(&self, position: u32) -> &[f64] {
+    fn of(&self, position: u32) -> &[Vec<f64>] {
         self.0.get(&position).map_or(&[], |weights| weights)
     }
 
@@ -27,7 +31,7 @@ impl Weights {
         let weights = self.of(position);
         match weights.len() {
             0 => f64::INFINITY,
-            count => weights.iter().fold(0.0, |sum, weight| sum + weight) / count as f64,
+            count => weights.iter().flatten().fold(0.0, |sum, weight| sum + weight) / count as f64,
         }
     }
 
@@ -59,6 +63,10 @@ impl Policy for MeanH2o {
         lowest(&outside_window(kept, self.recent_window), kept.len() - budget, mean)
     }
 
+    fn rank(&mut self, kept: &[u32]) -> Vec<Option<f64>> {
+        rank_outside_window(kept, self.recent_window, |position| self.weights.mean(position))
+    }
+
     fn forget(&mut self, position: u32) {
         self.weights.0.remove(&position);
     }
@@ -81,6 +89,13 @@ impl Roco {
         Roco { weights: Weights::default(), steady: setting.number("steady", 0.3), budget: setting.budget }
     }
 
+    fn within_reach(&self, kept: &[u32]) -> Vec<u32> {
+        let stay = (self.steady * self.budget as f64).floor() as usize + 1;
+        let mut within_reach = lowest(kept, kept.len() - stay, |position| self.deviation(kept, position));
+        within_reach.sort();
+        within_reach
+    }
+
     fn deviation(&self, kept: &[u32], position: u32) -> f64 {
         let weights = self.weights.of(position);
         let newer = kept.iter().filter(|&&other| other > position).count();
@@ -88,7 +103,7 @@ impl Roco {
             return f64::INFINITY;
         }
         let count = weights.len() as f64;
-        let squares = weights.iter().fold(0.0, |sum, weight| sum + weight * weight);
+        let squares = weights.iter().flatten().fold(0.0, |sum, weight| sum + weight * weight);
         let mean = self.weights.mean(position);
         f64::max(0.0, squares / count - mean * mean).sqrt()
     }
@@ -100,10 +115,7 @@ impl Policy for Roco {
     }
 
     fn choose(&mut self, kept: &[u32], budget: usize) -> Vec<u32> {
-        let stay = (self.steady * self.budget as f64).floor() as usize + 1;
-        let mut within_reach = lowest(kept, kept.len() - stay, |position| self.deviation(kept, position));
-        within_reach.sort();
-        lowest(&within_reach, kept.len() - budget, |position| self.weights.mean(position))
+        lowest(&self.within_reach(kept), kept.len() - budget, |position| self.weights.mean(position))
     }
 
     fn forget(&mut self, position: u32) {
@@ -140,6 +152,16 @@ impl GKv {
         }
     }
 
+    /// Scores what is outside the window; what stays carries its score.
+    fn score_all(&mut self, kept: &[u32]) -> HashMap<u32, f64> {
+        let candidates = outside_window(kept, self.obs_window);
+        let largest = candidates.iter().map(|&position| self.window_mean(position)).fold(0.0, f64::max);
+        let scores: HashMap<u32, f64> =
+            candidates.iter().map(|&position| (position, self.score(position, largest))).collect();
+        self.carried = scores.clone();
+        scores
+    }
+
     fn window_mean(&self, position: u32) -> f64 {
         let sum = self.rows.iter().fold(0.0, |sum, row| sum + row.get(&position).copied().unwrap_or(0.0));
         if self.rows.is_empty() { 0.0 } else { sum / self.rows.len() as f64 }
@@ -155,12 +177,13 @@ impl Policy for GKv {
     }
 
     fn choose(&mut self, kept: &[u32], budget: usize) -> Vec<u32> {
-        let candidates = outside_window(kept, self.obs_window);
-        let largest = candidates.iter().map(|&position| self.window_mean(position)).fold(0.0, f64::max);
-        let scores: HashMap<u32, f64> =
-            candidates.iter().map(|&position| (position, self.score(position, largest))).collect();
-        self.carried = scores.clone();
-        lowest(&candidates, kept.len() - budget, |position| scores[&position])
+        let scores = self.score_all(kept);
+        lowest(&outside_window(kept, self.obs_window), kept.len() - budget, |position| scores[&position])
+    }
+
+    fn rank(&mut self, kept: &[u32]) -> Vec<Option<f64>> {
+        let scores = self.score_all(kept);
+        kept.iter().map(|position| scores.get(position).copied()).collect()
     }
 
     fn forget(&mut self, position: u32) {

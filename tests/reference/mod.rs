@@ -5,11 +5,14 @@
 //! can be read off the page.
 //!
 //! - [`cache`]: a kept set with a policy, and the calls that change it
-//! - [`policies`], [`snapkv`], [`decay`], [`paper`], [`engines`]: what each policy remembers and whom it evicts
+//! - [`policies`], [`snapkv`], [`decay`], [`paper`], [`engines`], [`openvino`]: what each policy remembers and whom it
+//!   evicts
 //! - [`meters`]: what each meter counts
 //! - [`replay`]: one stream through one setting, with everything measured
 //! - [`cross_layer`]: several streams that share one importance vector
 //! - [`future`]: the bounds that know the rows to come
+//! - [`selectors`]: what is read of each row
+//! - [`prompt_end`]: what is kept of a prompt that is cut once
 //! - [`random`]: the random numbers, and the canonical trace made with them
 //! - [`vectors`]: runs a file of conformance vectors
 
@@ -22,11 +25,14 @@ pub mod decay;
 pub mod engines;
 pub mod future;
 pub mod meters;
+pub mod openvino;
 pub mod outcome;
 pub mod paper;
 pub mod policies;
+pub mod prompt_end;
 pub mod random;
 pub mod replay;
+pub mod selectors;
 pub mod snapkv;
 pub mod vectors;
 

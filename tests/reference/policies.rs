@@ -6,6 +6,7 @@ use super::Setting;
 use super::cache::{Policy, Seen};
 use super::decay::Decay;
 use super::engines::{GKv, MeanH2o, Roco};
+use super::openvino::OpenVino;
 use super::paper::ScissorhandsPaper;
 use super::random::Generator;
 use super::snapkv::{SnapKv, pyramid_share};
@@ -34,6 +35,7 @@ pub fn build(setting: &Setting) -> Box<dyn Policy> {
         }
         "roco" => Box::new(Roco::new(setting)),
         "g-kv" => Box::new(GKv::new(setting)),
+        "openvino" => Box::new(OpenVino::new(setting)),
         "decay" => Box::new(Decay::new(setting)),
         "scissorhands-paper" => Box::new(ScissorhandsPaper::new(setting)),
         other => panic!("no policy is called {other:?}"),
@@ -83,7 +85,7 @@ impl Policy for StreamingLlm {
         oldest_first[..kept.len() - budget].to_vec()
     }
 
-    fn rank(&self, kept: &[u32]) -> Vec<Option<f64>> {
+    fn rank(&mut self, kept: &[u32]) -> Vec<Option<f64>> {
         let sinks = self.sinks.unwrap_or(0) as u32;
         kept.iter().map(|&position| (position >= sinks).then_some(f64::from(position))).collect()
     }
@@ -141,7 +143,7 @@ impl Policy for Lru {
         lowest(&outside_window(kept, self.recent_window), kept.len() - budget, touched)
     }
 
-    fn rank(&self, kept: &[u32]) -> Vec<Option<f64>> {
+    fn rank(&mut self, kept: &[u32]) -> Vec<Option<f64>> {
         rank_outside_window(kept, self.recent_window, |position| f64::from(self.touched[&position]))
     }
 
@@ -174,7 +176,7 @@ impl Policy for H2o {
         lowest(&outside_window(kept, self.recent_window), kept.len() - budget, |position| self.score[&position])
     }
 
-    fn rank(&self, kept: &[u32]) -> Vec<Option<f64>> {
+    fn rank(&mut self, kept: &[u32]) -> Vec<Option<f64>> {
         rank_outside_window(kept, self.recent_window, |position| self.score[&position])
     }
 
@@ -210,7 +212,7 @@ impl Policy for Scissorhands {
         lowest(&outside_window(kept, self.recent_window), kept.len() - budget, votes)
     }
 
-    fn rank(&self, kept: &[u32]) -> Vec<Option<f64>> {
+    fn rank(&mut self, kept: &[u32]) -> Vec<Option<f64>> {
         rank_outside_window(kept, self.recent_window, |position| f64::from(self.votes[&position]))
     }
 
@@ -240,7 +242,7 @@ impl Policy for Tova {
         lowest(kept, kept.len() - budget, rank)
     }
 
-    fn rank(&self, kept: &[u32]) -> Vec<Option<f64>> {
+    fn rank(&mut self, kept: &[u32]) -> Vec<Option<f64>> {
         let last = |position: &u32| self.last.get(position).map_or(f64::INFINITY, |&weight| f64::from(weight));
         kept.iter().map(|position| Some(last(position))).collect()
     }

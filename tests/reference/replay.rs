@@ -2,11 +2,15 @@
 
 use super::cache::Cache;
 use super::outcome::{Measured, Outcome, StepOutcome, heaviest};
+use super::selectors::replay_selector;
 use super::{Rows, SelfKind, Setting, future};
 
 /// Replays `rows` under `setting`. `k` is how many heaviest positions recall counts; `renormalized`
 /// shows the policy its kept weights divided by their sum.
 pub fn replay(rows: &Rows, kind: SelfKind, setting: &Setting, k: usize, renormalized: bool) -> Outcome {
+    if let Some(outcome) = replay_selector(rows, setting, k) {
+        return outcome;
+    }
     match setting.policy.as_str() {
         "oracle" => replay_oracle(rows, kind, setting.budget, k),
         "optimal" => replay_through(rows, kind, future::optimal(rows, kind, setting.budget), setting.budget, k),
@@ -61,7 +65,11 @@ impl Lane {
         if self.kind == SelfKind::Excluded {
             self.cache.admit(step as u32);
         }
-        let victims = self.cache.evict(self.budget);
+        let victims = match self.cache.policy.due(self.cache.kept.len(), step) {
+            None => self.cache.evict(self.budget),
+            Some(None) => Vec::new(),
+            Some(Some(budget)) => self.cache.evict(budget),
+        };
         self.steps.push(StepOutcome { kept: self.cache.kept.clone(), victims, measured });
     }
 

@@ -70,7 +70,7 @@ impl Policy for SnapKv {
         lowest(&outside_window(kept, self.recent_window), kept.len() - budget, |position| pooled[&position])
     }
 
-    fn rank(&self, kept: &[u32]) -> Vec<Option<f64>> {
+    fn rank(&mut self, kept: &[u32]) -> Vec<Option<f64>> {
         let pooled = self.pooled_scores(kept);
         rank_outside_window(kept, self.recent_window, |position| pooled[&position])
     }

@@ -26,5 +26,8 @@ pub fn setting_of(lane: &LanePlan) -> Setting {
             Value::Share(share) => setting = setting.with(parameter.vector_key, share.to_string()),
         }
     }
+    if lane.keeping.prompt.len > 0 {
+        setting = setting.with("promptLen", lane.keeping.prompt.len);
+    }
     setting
 }

@@ -21,6 +21,7 @@ mod meters;
 mod needs;
 mod out_of_scale;
 mod outputs;
+mod plot_command;
 mod properties;
 mod recorded;
 #[path = "../reference/mod.rs"]

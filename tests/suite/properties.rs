@@ -6,7 +6,7 @@ use crate::as_reference::{kind_of, setting_of};
 use crate::common::files::{Folder, json_lines};
 use crate::common::lanes::{logged, open, tallies, trace, victims};
 use crate::reference::replay_cross_layer;
-use kvsim::policy::parameter::{Kind, Parameter, RECENT_WINDOW, SINKS, Value};
+use kvsim::policy::parameter::{BLOCK_SIZE, Kind, Parameter, RECENT_SIZE, RECENT_WINDOW, SINKS, START_SIZE, Value};
 use kvsim::policy::table::{POLICIES, PolicyEntry};
 use kvsim::replay::{LanePlan, Options, StepRecord, ViewKind};
 use kvsim::trace::SelfAttention;
@@ -68,9 +68,19 @@ fn lanes_from(budget: usize, draws: [usize; 4]) -> Vec<LanePlan> {
         for (at, (parameter, _)) in entry.parameters.iter().enumerate() {
             lane.values.set(parameter, small_value(parameter, draws[at % 4]));
         }
+        if let Some(Value::Count(block)) = lane.values.get(&BLOCK_SIZE) {
+            let blocks = |draw: usize| Value::Count(draw % 2 * block);
+            lane.values.set(&START_SIZE, blocks(draws[0]));
+            lane.values.set(&RECENT_SIZE, blocks(draws[1]));
+        }
         lane
     };
-    POLICIES.iter().map(lane).filter(|lane| lane.check().is_ok()).collect()
+    POLICIES
+        .iter()
+        .filter(|entry| !entry.needs_more_than_rows())
+        .map(lane)
+        .filter(|lane| lane.check().is_ok())
+        .collect()
 }
 
 fn small_value(parameter: &Parameter, draw: usize) -> Value {
@@ -78,6 +88,7 @@ fn small_value(parameter: &Parameter, draw: usize) -> Value {
         Kind::Count { least, odd: true } => Value::Count((least + draw) | 1),
         Kind::Count { least, odd: false } => Value::Count(least + draw),
         Kind::Word(words) => Value::Word(words[draw % words.len()]),
+        Kind::CountOr(word) => Value::Word(word),
         Kind::CountOrShare { .. } => parameter.parse(["1", "3", "30%", "100%"][draw]).expect("a count or a share"),
         Kind::Real { least, most } => Value::Real(least + (most - least).min(4.0) * draw as f64 / 4.0),
     }
@@ -159,7 +170,9 @@ proptest! {
         let positions = drawn.kind.positions_of(drawn.rows.len());
         let source = trace(drawn.kind, &drawn.rows);
         let full = LanePlan::new(kvsim::policy::table::find("full").expect("in the table"), 0);
-        let lanes = [vec![full], policies_of(&lanes_from(positions + more, draws))].concat();
+        let mut lanes = [vec![full], policies_of(&lanes_from(positions + more, draws))].concat();
+        // Blocks go before a budget in part of one is full.
+        lanes.retain(|lane| lane.entry.own.cuts.is_none());
         let all = logged(&source, &lanes, &options(ViewKind::Raw, 1));
         for (lane, (tally, records)) in lanes.iter().zip(&all) {
             let name = lane.entry.name;

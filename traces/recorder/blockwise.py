@@ -25,10 +25,7 @@ def attend_in_blocks(module, query, key, value, mask, extras: dict, number: int,
         raise RecordError(
             f"layer {number} attends to {key.shape[2]} keys for {length} tokens: its keys are not positions"
         )
-    if any(
-        isinstance(extra, torch.Tensor) and extra.dim() == 4 and extra.shape[2] == length for extra in extras.values()
-    ):
-        raise RecordError(f"layer {number} adds a bias to its logits, which queries and keys do not tell: {ATTENTION}")
+    refuse_bias(number, extras, length)
     attend = anew(attend_rows) if torch.is_grad_enabled() else attend_rows
     outputs = []
     for start, end in blocks(length):
@@ -41,6 +38,14 @@ def attend_in_blocks(module, query, key, value, mask, extras: dict, number: int,
         out, _ = attend(module, query, key[:, :, seen], value[:, :, seen], some, extras, start, end)
         outputs.append(out)
     return torch.cat(outputs, dim=1)
+
+
+def refuse_bias(number: int, extras: dict, length: int) -> None:
+    """Refuse a layer that adds something of its own to the logits of each query row."""
+    if any(
+        isinstance(extra, torch.Tensor) and extra.dim() == 4 and extra.shape[2] == length for extra in extras.values()
+    ):
+        raise RecordError(f"layer {number} adds a bias to its logits, which queries and keys do not tell: {ATTENTION}")
 
 
 def mask_of_block(number: int, layer: Layer, mask, start: int, end: int, first: int) -> torch.Tensor:

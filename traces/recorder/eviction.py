@@ -35,9 +35,9 @@ def departures(
 
 
 def heads_of(cache: dict, layer: Layer) -> range:
-    """The query heads that read a cache: those of a KV head (kv0), one of them (4), or all of the layer (mean, all)."""
+    """The query heads that read a cache: those of a KV head (kv0), one of them (4), or all of the layer (mean, all, layer)."""
     head = str(cache.get("head"))
-    if head in ("mean", "all"):
+    if head in ("mean", "all", "layer"):
         return range(layer.query_heads)
     number = head.removeprefix("kv")
     heads = range(layer.kv_heads if head.startswith("kv") else layer.query_heads)

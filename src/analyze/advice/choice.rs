@@ -49,6 +49,12 @@ impl Points {
         budgets.iter().filter_map(at).collect()
     }
 
+    /// What a bound retains at each of these budgets.
+    pub(super) fn of(&self, bound: &str, budgets: &[usize]) -> Vec<f64> {
+        let at = |budget: &usize| self.points.iter().find(|point| point.policy == bound && point.budget == *budget);
+        budgets.iter().filter_map(at).map(|point| point.retained).collect()
+    }
+
     /// The smallest budget, then window, that is enough among some points; `None` where there are none.
     pub(super) fn choose(&self, among: impl Fn(&Point) -> bool) -> Option<Choice> {
         let points = || self.points.iter().filter(|point| among(point));

@@ -4,6 +4,7 @@ use kvsim::analyze::advice::{Advice, Choice};
 use kvsim::analyze::agreement::Agreement;
 use kvsim::analyze::locality::LocalityFigures;
 use kvsim::analyze::persistence::Overlap;
+use kvsim::analyze::theory::{AtBudget, Theory};
 use kvsim::analyze::{Analysis, StreamAnalysis};
 use kvsim::report::cell::Cell;
 use kvsim::text;
@@ -65,7 +66,9 @@ fn figures(analysis: &Analysis) -> Figures {
     }
     all.extend(analysis.agreement.iter().map(of_agreement));
     all.extend(analysis.streams.iter().flat_map(|stream| of_locality(&stream.label, &stream.locality)));
+    all.extend(analysis.streams.iter().flat_map(of_law));
     all.extend(analysis.advice.iter().flat_map(of_advice));
+    all.extend(analysis.theory.iter().flat_map(of_theory));
     all
 }
 
@@ -109,6 +112,38 @@ fn of_locality(label: &StreamLabel, locality: &LocalityFigures) -> Figures {
         .iter()
         .map(|heavy| (Key { position: heavy.position.to_string(), ..key.clone() }, "share", Cell::Real(heavy.share)));
     plain.into_iter().chain(heavy).collect()
+}
+
+fn of_law(stream: &StreamAnalysis) -> Figures {
+    let Some(law) = &stream.power_law else { return Figures::new() };
+    let (from, to) = law.interval.unzip();
+    let figures = [
+        ("weights", Cell::Count(law.weights)),
+        ("exponent", Cell::Real(law.exponent)),
+        ("exponent_from", Cell::from(from)),
+        ("exponent_to", Cell::from(to)),
+        ("distance", Cell::Real(law.distance)),
+    ];
+    let key = stream_key("power-law", &stream.label);
+    figures.map(|(name, cell)| (key.clone(), name, cell)).to_vec()
+}
+
+fn of_theory(theory: &Theory) -> Figures {
+    let fits = [("streams", count(theory.streams)), ("good_fits", count(theory.good_fits))];
+    let fits = fits.map(|(name, cell)| (combined_key("theory"), name, cell));
+    fits.into_iter().chain(theory.at_budgets.iter().flat_map(of_budget)).collect()
+}
+
+fn of_budget(at: &AtBudget) -> Figures {
+    let key = Key { budget: at.budget.to_string(), ..combined_key("theory") };
+    let best = Key { policy: at.best_policy, ..key.clone() };
+    vec![
+        (key.clone(), "share", Cell::Real(at.share)),
+        (key.clone(), "predicted", Cell::Real(at.predicted)),
+        (key.clone(), "oracle", Cell::Real(at.oracle)),
+        (best, "best_retained_mass", Cell::Real(at.best_retained_mass)),
+        (key, "deviation_bound", Cell::from(at.deviation_bound)),
+    ]
 }
 
 fn of_advice(advice: &Advice) -> Figures {

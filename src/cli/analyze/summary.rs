@@ -30,6 +30,8 @@ pub fn summary(analysis: &Analysis) -> String {
         ("mass on self", of_streams(|stream| stream.locality.on_self)),
         ("local 90%", of_streams(|stream| stream.locality.local_90)),
         ("effective size", of_streams(|stream| stream.locality.effective_size)),
+        ("power law exponent", of_streams(|stream| Some(stream.power_law.as_ref()?.exponent))),
+        ("its distance (bad above 0.1)", of_streams(|stream| Some(stream.power_law.as_ref()?.distance))),
     ];
     let table = TextTable {
         header: ["figure", "least", "at", "median", "most", "at"].map(str::to_owned).to_vec(),

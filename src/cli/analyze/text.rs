@@ -1,5 +1,6 @@
 //! The analysis for people: a table for each part, and what to make of it.
 
+use super::laws;
 use super::summary::summary;
 use kvsim::analyze::advice::{Advice, Choice};
 use kvsim::analyze::agreement::Agreement;
@@ -22,10 +23,12 @@ pub fn text(info: &TraceInfo, analysis: &Analysis, all: bool) -> String {
             parts.push(agreement(&analysis.agreement));
         }
         parts.push(locality(&analysis.streams));
+        parts.extend(laws::laws(&analysis.streams));
     } else {
         parts.push(summary(analysis));
     }
     parts.extend(analysis.advice.iter().map(advice));
+    parts.extend(analysis.theory.iter().map(laws::theory));
     parts.join("\n")
 }
 
@@ -169,7 +172,7 @@ pub(super) fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{plural}")
 }
 
-fn table(header: &[&str], words: usize, rows: Vec<Vec<String>>) -> String {
+pub(super) fn table(header: &[&str], words: usize, rows: Vec<Vec<String>>) -> String {
     plain_table(header, words, rows).aligned()
 }
 
@@ -182,6 +185,6 @@ fn plain_table(header: &[&str], words: usize, rows: Vec<Vec<String>>) -> TextTab
     }
 }
 
-fn number(figure: Option<f64>) -> String {
+pub(super) fn number(figure: Option<f64>) -> String {
     figure.map_or("-".to_owned(), |figure| format!("{figure:.6}"))
 }

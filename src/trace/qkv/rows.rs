@@ -4,6 +4,7 @@ use super::matrix::{Matrix, MatrixReader};
 use crate::error::{Error, Result};
 use crate::kernels::{KeyPanel, Logits, ScoreRow, products, softmax};
 use crate::position::Position;
+use crate::tensors::finished;
 use crate::trace::{RowBlock, RowReader};
 use std::sync::Arc;
 
@@ -17,6 +18,8 @@ pub(super) struct RebuiltRows {
     keys: Arc<KeyPanel>,
     logits: Logits,
     window: Option<usize>,
+    /// Keys of the group of positions that is not finished, in full, where others are held in few bits.
+    unfinished: Option<Arc<KeyPanel>>,
     /// File, layer and head.
     place: String,
     next: usize,
@@ -44,6 +47,7 @@ impl RebuiltRows {
             keys,
             logits,
             window,
+            unfinished: None,
             place,
             next: 0,
             left: queries.rows,
@@ -52,6 +56,11 @@ impl RebuiltRows {
             query: Vec::new(),
             packed: Vec::new(),
         }
+    }
+
+    /// The same where the newest group of positions is read from other keys.
+    pub fn with_unfinished(self, keys: Arc<KeyPanel>) -> RebuiltRows {
+        RebuiltRows { unfinished: Some(keys), ..self }
     }
 
     /// Rows that have not been made.
@@ -82,6 +91,10 @@ impl RebuiltRows {
             weights = rest;
         }
         products(&self.query, &self.keys, &mut attended, &mut self.packed);
+        if let Some(keys) = &self.unfinished {
+            let newest = (first..).zip(&mut attended).map(|(t, row)| of_unfinished(t, row));
+            products(&self.query, keys, &mut newest.collect::<Vec<_>>(), &mut self.packed);
+        }
         for (t, row) in (first..).zip(&mut attended) {
             if softmax(row.scores, self.logits).is_none() {
                 return Err(refuse(&self.place, t, row));
@@ -109,6 +122,12 @@ impl RebuiltRows {
         self.ahead = ahead;
         Ok(rows)
     }
+}
+
+/// The scores of a row with the positions of the group that is not finished.
+fn of_unfinished<'a>(t: usize, row: &'a mut ScoreRow<'_>) -> ScoreRow<'a> {
+    let from = finished(t).max(row.from).min(row.from + row.scores.len());
+    ScoreRow { from, scores: &mut row.scores[from - row.from..] }
 }
 
 fn refuse(place: &str, t: usize, row: &ScoreRow<'_>) -> Error {

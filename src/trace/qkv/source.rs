@@ -3,9 +3,13 @@
 use super::inspect::{self, SampledRows};
 use super::layer::Layer;
 use super::rows::RebuiltRows;
+use super::tensors::SharedTensors;
 use crate::error::{Error, Result};
-use crate::kernels::{KeyPanel, Logits};
+use crate::kernels::KeyPanel;
+use crate::needs::Needs;
 use crate::position::Position;
+use crate::quantise::KvBits;
+use crate::tensors::{HeadTensors, LayerTensors};
 use crate::trace::hash;
 use crate::trace::options::ReadOptions;
 use crate::trace::storage::{SharedFile, Storage};
@@ -18,14 +22,15 @@ use std::sync::{Arc, Mutex, Weak};
 
 /// A trace of queries, keys and values.
 pub(super) struct QkvTrace {
-    info: TraceInfo,
+    pub(super) info: TraceInfo,
     pub layers: Vec<Layer>,
     /// Layer and query head of each stream, as indices.
-    streams: Vec<(usize, usize)>,
+    pub(super) streams: Vec<(usize, usize)>,
     /// Learned sinks of each layer, one for each query head; empty where there are none.
-    sinks: Vec<Vec<f32>>,
+    pub(super) sinks: Vec<Vec<f32>>,
     /// Keys that somebody reads, by layer and KV head.
     keys: Mutex<BTreeMap<(usize, usize), Weak<KeyPanel>>>,
+    pub(super) tensors: SharedTensors,
 }
 
 impl QkvTrace {
@@ -63,7 +68,14 @@ impl QkvTrace {
         info.set_metadata(facts(&layers, metadata))?;
         info.notes.extend(scale_notes(&layers));
         info.notes.push(memory(&info, &layers, options.max_memory)?);
-        Ok(Box::new(QkvTrace { info, layers, streams, sinks, keys: Mutex::default() }))
+        Ok(Box::new(QkvTrace {
+            info,
+            layers,
+            streams,
+            sinks,
+            keys: Mutex::default(),
+            tensors: SharedTensors::default(),
+        }))
     }
 
     /// The files that it is in, by path.
@@ -72,7 +84,7 @@ impl QkvTrace {
     }
 
     /// The keys of a KV head, read once for all that use them side by side.
-    fn keys(&self, layer: usize, cache: usize) -> Result<Arc<KeyPanel>> {
+    pub(super) fn keys(&self, layer: usize, cache: usize) -> Result<Arc<KeyPanel>> {
         // Held while keys are read, so that no two readers read the same.
         let mut all = self.keys.lock().expect("no reader of keys panics");
         if let Some(panel) = all.get(&(layer, cache)).and_then(Weak::upgrade) {
@@ -89,10 +101,14 @@ impl QkvTrace {
     /// The rows of a stream, from the first.
     pub fn rows(&self, stream: usize) -> Result<RebuiltRows> {
         let (layer, head) = self.streams[stream];
-        let sink = self.sinks[layer].get(head).copied();
+        self.rows_with(stream, self.keys(layer, head / self.layers[layer].heads_of_a_cache())?)
+    }
+
+    /// The rows of a stream with these keys.
+    pub(super) fn rows_with(&self, stream: usize, keys: Arc<KeyPanel>) -> Result<RebuiltRows> {
+        let (layer, head) = self.streams[stream];
         let Layer { queries, settings, .. } = &self.layers[layer];
-        let logits = Logits { scale: settings.scale, softcap: settings.softcap, sink };
-        let keys = self.keys(layer, head / self.layers[layer].heads_of_a_cache())?;
+        let logits = self.logits(layer, head);
         let label = &self.info.streams[stream].label;
         let place = format!("{}: layer {} head {}", self.info.name, label.layer, label.head);
         Ok(RebuiltRows::new(&queries[head], keys, logits, settings.window, place))
@@ -165,6 +181,22 @@ impl Source for QkvTrace {
 
     fn open(&self, stream: usize) -> Result<Box<dyn RowReader>> {
         Ok(Box::new(self.rows(stream)?))
+    }
+
+    fn open_held(&self, stream: usize, bits: KvBits) -> Result<Option<Box<dyn RowReader>>> {
+        Ok(Some(Box::new(self.rows_held(stream, bits)?)))
+    }
+
+    fn offers(&self) -> Needs {
+        self.holds()
+    }
+
+    fn head_tensors(&self, stream: usize, needs: Needs) -> Result<Option<HeadTensors>> {
+        self.tensors_of_head(stream, needs).map(Some)
+    }
+
+    fn layer_tensors(&self, layer: u32) -> Result<Option<LayerTensors>> {
+        self.tensors_of_layer(layer)
     }
 
     fn content_hash(&self) -> Result<String> {

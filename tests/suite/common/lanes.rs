@@ -4,7 +4,9 @@ use kvsim::error::Result;
 use kvsim::needs::Needs;
 use kvsim::policy::parameter::PARAMETERS;
 use kvsim::policy::table::find;
-use kvsim::replay::{CachePlan, LanePlan, NoObserver, Observer, Options, StepRecord, Tally, caches_of, replay};
+use kvsim::replay::{
+    CachePlan, LanePlan, NoObserver, Observer, Options, Outcome, StepRecord, Tally, caches_of, replay,
+};
 use kvsim::trace::memory::{MemoryTrace, Rows};
 use kvsim::trace::options::ReadOptions;
 use kvsim::trace::spec::{DEFAULT_TRACE, MixtureSpec};
@@ -54,7 +56,23 @@ pub fn lane(policy: &str, budget: usize, parameters: &[(&str, usize)]) -> LanePl
 pub fn tallies(source: &dyn Source, lanes: &[LanePlan], options: &Options) -> Vec<Vec<Tally>> {
     let caches = caches_of(source.info()).expect("sound metadata");
     let outcomes = replay(source, &caches, lanes, options, &NoObserver).expect("a sound replay");
-    outcomes.into_iter().map(|outcome| outcome.tallies).collect()
+    match caches.len() {
+        1 => vec![of_one_cache(outcomes)],
+        _ => outcomes.into_iter().map(|outcome| outcome.tallies).collect(),
+    }
+}
+
+/// The tallies of every lane on a single cache, or on its layer, which is the same.
+#[track_caller]
+pub fn of_one_cache(outcomes: Vec<Outcome>) -> Vec<Tally> {
+    assert_eq!(outcomes.iter().filter(|outcome| outcome.cache.layer_set.is_none()).count(), 1, "one cache");
+    let lanes = outcomes[0].tallies.len();
+    let of_lane = |lane: usize| {
+        let mut tally = Tally::default();
+        outcomes.iter().for_each(|outcome| tally.merge(&outcome.tallies[lane]));
+        tally
+    };
+    (0..lanes).map(of_lane).collect()
 }
 
 /// The tallies of a trace with one stream.
@@ -97,8 +115,8 @@ impl Observer for StepLog {
 pub fn logged(source: &dyn Source, lanes: &[LanePlan], options: &Options) -> Vec<(Tally, Vec<StepRecord>)> {
     let cache = caches_of(source.info()).expect("sound metadata").remove(0);
     let log = StepLog::default();
-    let mut outcomes = replay(source, &[cache], lanes, options, &log).expect("a sound replay");
-    outcomes.remove(0).tallies.into_iter().zip(log.records()).collect()
+    let outcomes = replay(source, &[cache], lanes, options, &log).expect("a sound replay");
+    of_one_cache(outcomes).into_iter().zip(log.records()).collect()
 }
 
 /// The victims of each step.
