@@ -20,6 +20,8 @@
 //! - [`experiment`] describes a whole sweep in plain values, checks it and runs it: the command line is one
 //!   user of it, the program `examples/sweep.rs` another. Without the default feature `cli` the crate is
 //!   the library alone, and its users do not inherit what the command line needs.
+//! - [`recommend`] answers which policy, window and budget serve a trace best, and deals budgets out to caches,
+//!   with the arithmetic of [`allocation`].
 //! - [`vectors`] runs files of recorded decisions, [`inspect`] says what is in a trace, [`analyze`] which
 //!   of its positions matter and how small a cache may be.
 //!
@@ -94,6 +96,7 @@
 //! # }
 //! ```
 
+pub mod allocation;
 pub mod analyze;
 pub mod budgets;
 pub mod decimal;
@@ -111,9 +114,11 @@ pub mod needs;
 pub mod picture;
 pub mod policy;
 pub mod position;
+pub mod recommend;
 pub mod replay;
 pub mod report;
 pub mod slots;
+pub mod tensors;
 pub mod text;
 pub mod threads;
 pub mod trace;

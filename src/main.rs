@@ -2,12 +2,11 @@
 
 mod cli;
 
-use clap::Parser;
 use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let command = match cli::Cli::try_parse() {
+    let command = match cli::Cli::parse_arguments() {
         Ok(command) => command,
         Err(answer) => return print(&answer),
     };

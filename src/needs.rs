@@ -8,7 +8,7 @@ use std::fmt;
 
 /// A set of things that a step of a replay can bring.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub struct Needs(u16);
+pub struct Needs(u32);
 
 impl Needs {
     /// Nothing.
@@ -41,9 +41,16 @@ impl Needs {
     pub const READS: Needs = Needs(1 << 12);
     /// In that record, what each position was judged by where something was evicted.
     pub const SCORES: Needs = Needs(1 << 13);
+    /// The positions that are held after each step.
+    pub const HELD_POSITIONS: Needs = Needs(1 << 14);
+    /// The projection behind the heads of a layer.
+    pub const PROJECTION: Needs = Needs(1 << 15);
+    /// Gradients at the outputs of heads.
+    pub const GRADIENTS: Needs = Needs(1 << 16);
 
     /// What a trace may hold besides rows.
-    pub const OF_TRACES: Needs = Needs::QUERIES.and(Needs::KEYS).and(Needs::VALUES);
+    pub const OF_TRACES: Needs =
+        Needs::QUERIES.and(Needs::KEYS).and(Needs::VALUES).and(Needs::PROJECTION).and(Needs::GRADIENTS);
 
     /// Both.
     pub const fn and(self, other: Needs) -> Needs {
@@ -78,7 +85,7 @@ impl Needs {
 }
 
 /// Every thing by its name.
-const NAMES: [(Needs, &str); 14] = [
+const NAMES: [(Needs, &str); 17] = [
     (Needs::KEPT_SET, "a kept set"),
     (Needs::KEPT_WEIGHTS, "the weights of kept positions"),
     (Needs::HEAD_ROWS, "the rows of single query heads"),
@@ -93,6 +100,9 @@ const NAMES: [(Needs, &str); 14] = [
     (Needs::HITS, "the hits of every row"),
     (Needs::READS, "a choice of what is read"),
     (Needs::SCORES, "what positions were judged by"),
+    (Needs::HELD_POSITIONS, "the positions held after each step"),
+    (Needs::PROJECTION, "the projections behind its heads"),
+    (Needs::GRADIENTS, "gradients at the outputs of its heads"),
 ];
 
 impl fmt::Display for Needs {

@@ -20,7 +20,7 @@
 //! `2.1 (1 - q) (k - (k - 1) q^(-1/(k-1)))`. It falls below 0, and so bounds nothing, where
 //! `q < ((k-1)/k)^(k-1)`: at 0.44 for k = 3 and at 0.37 for the largest k. It is given as absent there.
 //!
-//! Logarithms and powers are the platform's: last digits may differ between machines.
+//! Logarithms and powers are the platform's: what is handed on is [rounded](rounded), so that machines agree.
 
 use crate::trace::Row;
 use serde::Serialize;
@@ -72,6 +72,11 @@ impl PowerLaw {
     }
 }
 
+/// A figure to six decimals.
+pub fn rounded(figure: f64) -> f64 {
+    (figure * 1e6).round() / 1e6
+}
+
 /// See [`PowerLaw::retained`].
 pub fn retained(exponent: f64, share: f64) -> f64 {
     if share >= 1.0 {
@@ -121,9 +126,9 @@ impl PowerLawFit {
         let exponent = all.most_likely()?;
         Some(PowerLaw {
             weights: all.total(),
-            exponent,
-            interval: self.interval(&all, exponent),
-            distance: all.distance(exponent),
+            exponent: rounded(exponent),
+            interval: self.interval(&all, exponent).map(|(from, to)| (rounded(from), rounded(to))),
+            distance: rounded(all.distance(exponent)),
         })
     }
 

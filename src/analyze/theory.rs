@@ -4,12 +4,12 @@
 //! a row hold, as many as are held at a budget: that is what `oracle` retains, and no policy can retain
 //! more. The prediction here is the mean over the rows of all streams that have a law, each at its own
 //! length. The paper's bound on the deviation of a layer's output is given at the budget's share of the
-//! whole sequence, for the stream where it is largest; where it is void in any stream there is none. Knows
-//! fits and a finished sweep; no rows.
+//! whole sequence, for the stream where it is largest; where it is void in any stream there is none. Figures are
+//! rounded as fits are. Knows fits and a finished sweep; no rows.
 
 use super::StreamAnalysis;
 use super::advice::Advice;
-use super::power_law::PowerLaw;
+use super::power_law::{PowerLaw, rounded};
 use crate::position::Position;
 use crate::trace::{SelfAttention, TraceInfo};
 use serde::Serialize;
@@ -81,7 +81,7 @@ fn at_budget(
         oracle,
         best_policy: best.policy,
         best_retained_mass: best.best_retained_mass,
-        deviation_bound: bounds.and_then(|bounds| bounds.into_iter().reduce(f64::max)),
+        deviation_bound: bounds.and_then(|bounds| bounds.into_iter().reduce(f64::max)).map(rounded),
     })
 }
 
@@ -96,5 +96,5 @@ fn predicted(info: &TraceInfo, laws: &[(&PowerLaw, usize)], budget: usize) -> f6
             count += 1;
         }
     }
-    mass / f64::from(count.max(1))
+    rounded(mass / f64::from(count.max(1)))
 }

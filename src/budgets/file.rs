@@ -6,6 +6,9 @@ use crate::decimal::Decimal;
 use crate::error::{Error, Result};
 use crate::trace::StreamLabel;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::fmt::Display;
 use std::path::Path;
 
 pub(super) fn read_table(path: &Path) -> Result<Shape> {
@@ -30,10 +33,22 @@ pub(super) fn parse_table(bytes: &[u8]) -> Result<Shape, String> {
     let layer = |key: &String| key.parse::<u32>();
     if entries.keys().all(|key| layer(key).is_ok()) {
         let layers = entries.keys().map(|key| layer(key).expect("looked at before"));
-        return Ok(Shape::Layers(layers.zip(numbers).collect()));
+        return once_each(layers.zip(numbers)).map(Shape::Layers);
     }
     let caches: Vec<StreamLabel> = entries.keys().map(parse_cache).collect::<Result<_, String>>()?;
-    Ok(Shape::Caches(caches.into_iter().zip(numbers).collect()))
+    once_each(caches.into_iter().zip(numbers)).map(Shape::Caches)
+}
+
+/// A table; one that spells a layer or a cache in two ways ("3" and "03") says nothing sure of it.
+fn once_each<K: Ord + Display>(entries: impl Iterator<Item = (K, Decimal)>) -> Result<BTreeMap<K, Decimal>, String> {
+    let mut table = BTreeMap::new();
+    for (key, number) in entries {
+        match table.entry(key) {
+            Entry::Occupied(known) => return Err(format!("it names {} twice", known.key())),
+            Entry::Vacant(place) => place.insert(number),
+        };
+    }
+    Ok(table)
 }
 
 fn parse_cache(key: &String) -> Result<StreamLabel, String> {
@@ -62,6 +77,10 @@ mod tests {
         }
         let both = parse_table(br#"{"3": 1, "3.kv0": 1}"#).expect_err("layers and caches");
         assert!(both.contains("not both"), "{both}");
+        for text in [r#"{"3": 1, "03": 2}"#, r#"{"3.kv0": 1, "03.kv0": 2}"#] {
+            let twice = parse_table(text.as_bytes()).expect_err("one of the two");
+            assert!(twice.starts_with("it names 3"), "{twice}");
+        }
         let neither = parse_table(br#"{"3.kv0": 1, "first": 1}"#).expect_err("a word");
         assert_eq!(neither, "\"first\" is neither a layer (\"3\") nor a cache (\"3.kv0\")");
     }

@@ -70,6 +70,13 @@ impl CacheBudgets {
         CacheBudgets { shape: Shape::Pyramid(ratio), rounding }
     }
 
+    /// In proportion to these numbers, cache by cache.
+    pub fn of_caches(budgets: impl IntoIterator<Item = (StreamLabel, usize)>) -> CacheBudgets {
+        let whole = |(label, budget): (StreamLabel, usize)| (label, Decimal::whole(budget as u64));
+        let shape = Shape::Caches(budgets.into_iter().map(whole).collect());
+        CacheBudgets { shape, rounding: Rounding::default() }
+    }
+
     /// Reads `uniform`, `pyramid:RATIO`, `funnel:RATIO`, either of the latter with `:down` after it for
     /// [`Rounding::Down`], or the name of a JSON file that maps layers (`"3"`) or caches (`"3.kv0"`) to
     /// numbers in whose proportion the total is dealt out.

@@ -20,7 +20,7 @@ use std::process::ExitCode;
 /// Reads a dump with all the flags that replay takes for it, and writes packed rows that need none
 /// of them.
 #[derive(Args)]
-#[command(after_long_help = "Example:\n  kvsim convert attention.npy --self included -o attention.safetensors")]
+#[command(after_help = "Example:\n  kvsim convert attention.npy --self included -o attention.safetensors")]
 pub struct ConvertArgs {
     /// A trace file, a folder of them, a built-in name, or - for standard input; several files with --join
     #[arg(value_name = "TRACE", required = true)]

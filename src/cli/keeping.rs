@@ -61,6 +61,27 @@ impl KeepingArgs {
     }
 }
 
+impl KeepingArgs {
+    /// What the library is told where caches are kept in one way.
+    pub fn request_one(&self) -> Result<KeepingRequest, Error> {
+        let request = self.request()?;
+        let lists = [
+            ("combine", request.combines.len()),
+            ("scope", request.scopes.len()),
+            ("evict-every", request.evict_every.len()),
+            ("page", request.pages.len()),
+            ("prompt", request.prompts.len()),
+            ("prompt-chunk", request.prompt_chunks.len()),
+        ];
+        match lists.iter().find(|(_, values)| *values > 1) {
+            Some((flag, _)) => {
+                Err(Error::usage(format!("--{flag}: an answer is for one way to keep caches: name one")))
+            }
+            None => Ok(request),
+        }
+    }
+}
+
 /// The values of a list of words.
 fn words<T: Word>(flag: &str, typed: &[String]) -> Result<Vec<T>, Error> {
     let word = |text: &String| {

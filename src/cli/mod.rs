@@ -3,6 +3,7 @@
 
 mod analyze;
 mod block_args;
+mod completions;
 mod convert;
 mod decide;
 mod decisions;
@@ -19,12 +20,14 @@ mod plot;
 mod policies;
 mod progress;
 mod read_args;
+mod recommend;
 mod replay;
 mod report_args;
 mod results_args;
 mod streams;
 mod sweep_args;
 mod table;
+mod tasks;
 mod timing;
 mod unfinished;
 mod vectors;
@@ -32,7 +35,7 @@ mod words;
 
 pub use notes::to_stderr;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use kvsim::error::Error;
 use std::process::ExitCode;
 
@@ -45,19 +48,40 @@ use std::process::ExitCode;
     version,
     max_term_width = 100,
     after_help = "Examples:\n  \
+        kvsim recommend trace.safetensors --budget 25%\n  \
         kvsim replay --policy scissorhands --budget 512\n  \
         kvsim replay trace.safetensors --budget 5%,10%,20%\n  \
         kvsim policies\n\n\
+        kvsim help COMMAND, or kvsim COMMAND --help, shows the flags of a command.\n\
         Exit status: 0 done, 1 bad data or I/O, 2 usage."
 )]
 pub struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
+}
+
+/// What a first run is told.
+const WELCOME: &str = "\
+kvsim replays recorded attention through KV-cache eviction policies and says what each would have kept.
+
+  kvsim replay --policy scissorhands,h2o --budget 512   replay the trace that is built in
+  kvsim inspect TRACE                                   see what kvsim reads in a trace of yours
+  kvsim recommend TRACE --budget 25%                    which policy, which window, what is lost
+  kvsim replay TRACE --budget 10%,25%                   every policy, two budgets
+  kvsim policies                                        what there is to replay
+  kvsim help                                            all commands, by task
+
+Traces are dumps of attention (npy, npz, safetensors, JSON lines) or recorded with traces/record.py.";
+
+/// The definition of the command line.
+pub fn command() -> clap::Command {
+    tasks::grouped(Cli::command())
 }
 
 /// Each is described where its arguments are.
 #[derive(Subcommand)]
 enum Command {
+    Recommend(Box<recommend::RecommendArgs>),
     Replay(Box<replay::ReplayArgs>),
     Decisions(Box<decisions::DecisionsArgs>),
     Diff(Box<diff::DiffArgs>),
@@ -71,15 +95,31 @@ enum Command {
     Vectors(vectors::VectorsArgs),
     Policies(policies::PoliciesArgs),
     Memory(Box<memory::MemoryArgs>),
+    Completions(completions::CompletionsArgs),
+    #[command(hide = true)]
+    Man(completions::ManArgs),
 }
 
 impl Cli {
+    /// Reads the arguments of this process.
+    ///
+    /// # Errors
+    /// When they make no sense, or ask for help.
+    pub fn parse_arguments() -> Result<Cli, clap::Error> {
+        Cli::from_arg_matches(&command().try_get_matches()?)
+    }
+
     /// Runs the command.
     ///
     /// # Errors
     /// Whatever stops it; [`exit_code`] tells what to exit with.
     pub fn run(self) -> anyhow::Result<ExitCode> {
-        match self.command {
+        let Some(command) = self.command else {
+            WELCOME.lines().for_each(to_stderr);
+            return Ok(ExitCode::from(2));
+        };
+        match command {
+            Command::Recommend(args) => args.run(),
             Command::Replay(args) => args.run(),
             Command::Decisions(args) => args.run(),
             Command::Diff(args) => args.run(),
@@ -93,6 +133,8 @@ impl Cli {
             Command::Vectors(args) => args.run(),
             Command::Policies(args) => args.run(),
             Command::Memory(args) => args.run(),
+            Command::Completions(args) => args.run(),
+            Command::Man(args) => args.run(),
         }
     }
 }

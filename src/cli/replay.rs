@@ -65,6 +65,11 @@ pub struct ReplayArgs {
         value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=65536))]
     heavy_hitters: usize,
 
+    /// Measure outputs in the rows of every Nth position only, from the first on: cheaper on long traces
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "How to measure",
+        value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
+    output_every: usize,
+
     /// One line for each stream instead of one for each trace
     #[arg(long, help_heading = "Output")]
     per_stream: bool,
@@ -158,7 +163,12 @@ impl ReplayArgs {
     }
 
     fn options(&self) -> Result<Options, Error> {
-        Ok(Options { heavy_hitters: self.heavy_hitters, meters: self.meter_plans()?, ..self.sweep.options() })
+        Ok(Options {
+            heavy_hitters: self.heavy_hitters,
+            meters: self.meter_plans()?,
+            output_every: self.output_every,
+            ..self.sweep.options()
+        })
     }
 
     fn open_steps(&self, report: &Output) -> Result<Option<Mutex<StepWriter<Output>>>> {

@@ -3,6 +3,7 @@
 use super::Experiment;
 use super::caches::{KvHeads, Selection};
 use super::open::OpenTrace;
+use crate::needs::Needs;
 use crate::replay::Options;
 use crate::report::identity::Identity;
 use crate::trace::StreamLabel;
@@ -22,9 +23,16 @@ pub(super) fn identity(experiment: &Experiment, trace: &OpenTrace, options: &Opt
         view: options.view.word(),
         expiry: !experiment.streams.keep_expired,
         heavy_hitters: options.heavy_hitters,
+        output_every: measures_outputs(trace, options).then_some(options.output_every),
         layer_shape: experiment.shape.name.clone(),
         ..Identity::of_trace(info)
     }
+}
+
+/// Whether a meter looks at outputs, on a trace that has them.
+fn measures_outputs(trace: &OpenTrace, options: &Options) -> bool {
+    let looks = options.meters.iter().any(|plan| plan.entry.needs.has(Needs::VALUES));
+    looks && trace.source.offers().has(Needs::VALUES)
 }
 
 /// Rows of the longest stream that was chosen.

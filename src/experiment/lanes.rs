@@ -222,10 +222,10 @@ mod tests {
         let found = lanes(&request("full,h2o,h2o,tova", "20,20%,10", &[4, 2, 4]));
         let wanted = [
             "full None",
-            "h2o Some(20) recent-window=4",
-            "h2o Some(20) recent-window=2",
-            "h2o Some(10) recent-window=4",
-            "h2o Some(10) recent-window=2",
+            "h2o Some(20) recent-window=4 score=sum",
+            "h2o Some(20) recent-window=2 score=sum",
+            "h2o Some(10) recent-window=4 score=sum",
+            "h2o Some(10) recent-window=2 score=sum",
             "tova Some(20)",
             "tova Some(10)",
         ];

@@ -22,15 +22,17 @@ mod simd;
 mod softmax;
 #[cfg(test)]
 mod tests;
+mod weighted_values;
 mod widen;
 
 pub use kept::{Gathered, KeptLimits, gather, measure};
 pub use peak::multiply_adds;
-pub use products::{KeyPanel, ScoreRow, products};
+pub use products::{KeyPanel, ScoreRow, product, products};
 pub use rings::{add_exactly, add_rows, pool_max, replace};
 pub use row::{Picked, RowLimits, RowScan, count_over, nth_largest, pick_from, scan_row, sum, sum_over};
 pub use scores::{Score, accumulate, count_above, lowest, mark_above};
-pub use softmax::{Logits, Normalizer, softmax};
+pub use softmax::{Logits, Normalizer, exp_below_zero, logit, softmax};
+pub use weighted_values::weighted_values;
 pub use widen::{widen_bf16, widen_f16};
 
 #[cfg(target_arch = "x86_64")]

@@ -68,6 +68,11 @@ impl KeyPanel {
         }
     }
 
+    /// The channels of sixteen keys at a time, those behind the last key zero.
+    pub fn tiles(&self) -> impl Iterator<Item = &[[f32; LANES]]> {
+        self.channels.chunks_exact(self.width)
+    }
+
     /// The channels of one tile.
     #[inline(always)]
     fn tile(&self, tile: usize) -> &[Channel] {
@@ -105,6 +110,11 @@ impl ScoreRow<'_> {
             self.scores[key - self.from] = some[key - first];
         }
     }
+}
+
+/// The score of one query with one key: the chain that [`products`] follows.
+pub fn product(query: &[f32], key: &[f32]) -> f32 {
+    query.iter().zip(key).fold(0.0, |sum: f32, (query, key)| query.mul_add(*key, sum))
 }
 
 /// Scores of queries, back to back in `queries`, one for each row; `packed` is room that is used again.

@@ -123,6 +123,12 @@ fn divide<S: Simd>(simd: S, weights: &mut [f32], sum: f64) {
     }
 }
 
+/// The logit of one score.
+pub fn logit(score: f32, logits: Logits) -> f32 {
+    let scaled = score * logits.scale;
+    logits.softcap.map_or(scaled, |cap| capped(scaled, cap))
+}
+
 /// Added to a number below 2^22 it leaves its nearest whole number in the low bits, 64 more than it is.
 const ROUND: f32 = 1.5 * (1 << 23) as f32 + 64.0;
 
@@ -185,7 +191,17 @@ const fn series() -> [f64; 14] {
     terms
 }
 
-/// exp of a number that is not above 0, in f64; 2e-18 for anything below -40.
+/// exp of a number that is not above 0, in f64, the same on every platform.
+pub fn exp_below_zero(x: f64) -> f64 {
+    if x >= -40.0 {
+        return exp_f64(x);
+    }
+    // The 32nd power of what is in reach: 1e-14 of itself, and 0 where f64 ends.
+    let root = if x > -1280.0 { exp_f64(x / 32.0) } else { 0.0 };
+    (0..5).fold(root, |power, _| power * power)
+}
+
+/// exp of a number that is not above 0, in f64; 4e-18 for anything below -40.
 #[inline(always)]
 fn exp_f64(x: f64) -> f64 {
     let x = if x > -40.0 { x } else { -40.0 };

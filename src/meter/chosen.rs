@@ -1,6 +1,6 @@
 //! Which meters run: the default ones, or those that were named.
 
-use super::{METERS, MeterEntry, MeterSetting, Run};
+use super::{METERS, MeterEntry, MeterSetting, MeterSite, Run};
 use crate::names::find_named;
 use crate::policy::parameter::{Value, Values};
 use crate::policy::spec::{Named, named_values};
@@ -12,23 +12,31 @@ pub struct MeterPlan {
     pub entry: &'static MeterEntry,
     /// One value for each of its parameters.
     pub values: Values,
+    /// Whether it is left out, without a word, where a trace does not hold what it needs.
+    pub where_offered: bool,
 }
 
 impl MeterPlan {
     /// A meter with default parameters.
     pub fn new(entry: &'static MeterEntry) -> MeterPlan {
-        MeterPlan { entry, values: entry.defaults() }
+        MeterPlan { entry, values: entry.defaults(), where_offered: false }
     }
 
-    /// What the meter of a cache with this budget is made from.
-    pub(crate) fn setting(&self, budget: Option<usize>) -> MeterSetting {
-        MeterSetting { budget, values: self.values.clone() }
+    /// One of all there are: those that need more than rows run where that is offered.
+    fn of_all(entry: &'static MeterEntry) -> MeterPlan {
+        MeterPlan { where_offered: entry.run == Run::WhereOffered, ..MeterPlan::new(entry) }
+    }
+
+    /// What the meter of a cache is made from.
+    pub(crate) fn setting(&self, site: MeterSite) -> MeterSetting {
+        MeterSetting { site, values: self.values.clone() }
     }
 }
 
 /// The meters that run unless others are chosen.
 pub fn defaults() -> Vec<MeterPlan> {
-    METERS.iter().filter(|entry| entry.run != Run::WhenChosen).map(MeterPlan::new).collect()
+    let run = METERS.iter().filter(|entry| entry.run != Run::WhenChosen);
+    run.map(MeterPlan::of_all).collect()
 }
 
 /// The meters that always run.
@@ -46,7 +54,9 @@ pub fn chosen(list: &str) -> Result<Vec<MeterPlan>, String> {
     for named in Named::split(list)? {
         match named.name.as_str() {
             "default" if named.values.is_empty() => defaults().into_iter().for_each(|plan| put(&mut plans, plan)),
-            "all" if named.values.is_empty() => METERS.iter().for_each(|entry| put(&mut plans, MeterPlan::new(entry))),
+            "all" if named.values.is_empty() => {
+                METERS.iter().for_each(|entry| put(&mut plans, MeterPlan::of_all(entry)))
+            }
             _ => put(&mut plans, plan_of(&named)?),
         }
     }
@@ -91,7 +101,11 @@ mod tests {
     fn meters_run_once_each_in_the_order_of_the_list_and_some_always() {
         assert_eq!(names("sink_mass,mass"), "rows mass budget sink_mass");
         assert_eq!(names("Kept-Entropy"), "rows budget kept_entropy");
-        assert_eq!(names("default,sink_mass"), "rows mass heavy pivotal peaks kept budget sink_mass");
+        assert_eq!(
+            names("default,sink_mass"),
+            "rows mass heavy pivotal peaks kept memory budget read sink_mass output_error value_mass layer_error \
+             predicted_loss"
+        );
         assert_eq!(names("all"), METERS.iter().map(|entry| entry.name).collect::<Vec<_>>().join(" "));
         let default: Vec<&str> = defaults().iter().map(|plan| plan.entry.name).collect();
         assert_eq!(names("default"), default.join(" "));

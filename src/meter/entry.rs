@@ -1,9 +1,11 @@
 //! What everything outside a meter's file knows of it.
 
 use super::column::{Figure, Number, Sum};
+use super::memory::Bytes;
 use super::{JointRows, Meter};
 use crate::needs::Needs;
 use crate::policy::parameter::{Parameter, Value, Values};
+use crate::position::Position;
 
 /// One meter. Made by [`MeterEntry::new`]; what differs from the plain is said by the methods after it.
 #[derive(Debug)]
@@ -26,6 +28,8 @@ pub struct MeterEntry {
     pub by_step: bool,
     /// Makes one for a lane on a cache.
     pub make: fn(&MeterSetting) -> Box<dyn Meter>,
+    /// Whether what it says of some caches is not a part of what it says of all.
+    pub of_wholes: bool,
     /// For a joint meter: its sums, made of what all caches of a lane added up to.
     pub joint: Option<SumsOfJoint>,
 }
@@ -40,6 +44,8 @@ pub enum Run {
     Always,
     /// Unless other meters were chosen.
     ByDefault,
+    /// As by default, on traces that hold what it needs.
+    WhereOffered,
     /// Where it was chosen.
     WhenChosen,
 }
@@ -47,10 +53,30 @@ pub enum Run {
 /// What a meter is made from.
 #[derive(Clone, PartialEq, Debug)]
 pub struct MeterSetting {
-    /// Most positions that the cache may hold between steps; `None` where there is no budget.
-    pub budget: Option<usize>,
+    /// The cache, and the lane on it.
+    pub site: MeterSite,
     /// One value for each parameter of the meter.
     pub values: Values,
+}
+
+/// What a meter knows of a cache and of the lane on it. The default knows nothing.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[non_exhaustive]
+pub struct MeterSite {
+    /// Most positions that the cache may hold between steps; `None` where there is no budget.
+    pub budget: Option<usize>,
+    /// Newest slots that the policy never evicts, where it has such a window.
+    pub recent_window: Option<usize>,
+    /// First positions that it never evicts, where it has sinks.
+    pub sinks: Option<usize>,
+    /// The layer of the cache.
+    pub layer: u32,
+    /// Number of positions that the layer attends to, where it is fewer than all.
+    pub window: Option<usize>,
+    /// Step of the first row.
+    pub first: Position,
+    /// Bytes of a position, where they are known.
+    pub bytes: Option<Bytes>,
 }
 
 impl MeterEntry {
@@ -71,6 +97,7 @@ impl MeterEntry {
             sums,
             figures,
             by_step: true,
+            of_wholes: false,
             make,
             joint: None,
         }
@@ -99,7 +126,12 @@ impl MeterEntry {
     /// A meter whose numbers are added over all caches of a lane before its sums are made of them.
     /// What it says of one cache is not a part of what it says of all.
     pub const fn joint(self, sums: SumsOfJoint) -> MeterEntry {
-        MeterEntry { joint: Some(sums), ..self }
+        MeterEntry { joint: Some(sums), of_wholes: true, ..self }
+    }
+
+    /// A meter of which what it says of some caches is not a part of what it says of all.
+    pub const fn of_wholes(self) -> MeterEntry {
+        MeterEntry { of_wholes: true, ..self }
     }
 
     /// The values of all parameters by default.

@@ -12,12 +12,27 @@ use crate::position::Position;
 pub struct JointRows {
     /// Numbers for each step.
     samples: usize,
+    /// The layer that numbers were added for last.
+    layer: Option<u32>,
     /// The numbers of step 0, of step 1, ...
-    values: Vec<f64>,
+    values: Vec<Value>,
     /// Whether any cache measured the step.
     measured: Vec<bool>,
     /// The first step that counts in any cache.
     from: Option<Position>,
+}
+
+/// The number of a step and sample.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+struct Value {
+    /// Over all heads.
+    all: f64,
+    /// Over the heads of the present layer.
+    layer: f64,
+    /// Squares of the layers before it.
+    layers: f64,
+    /// Squares of single heads.
+    heads: f64,
 }
 
 impl JointRows {
@@ -26,12 +41,25 @@ impl JointRows {
         JointRows { samples, ..JointRows::default() }
     }
 
-    /// Adds to the number of a step and sample.
+    /// The same, of a cache in this layer.
+    pub fn of_layer(layer: u32, samples: usize) -> JointRows {
+        JointRows { layer: Some(layer), ..JointRows::new(samples) }
+    }
+
+    /// Numbers for each step.
+    pub fn samples(&self) -> usize {
+        self.samples
+    }
+
+    /// Adds what one head has to the number of a step and sample.
     pub fn add(&mut self, step: Position, sample: usize, value: f64) {
         assert!(sample < self.samples, "sample {sample} of {}", self.samples);
         self.make_room(step.index() + 1);
         self.measured[step.index()] = true;
-        self.values[step.index() * self.samples + sample] += value;
+        let sum = &mut self.values[step.index() * self.samples + sample];
+        sum.all += value;
+        sum.layer += value;
+        sum.heads += value * value;
     }
 
     /// Says that this step counts, and all measured ones after it, whichever cache they are of.
@@ -39,27 +67,60 @@ impl JointRows {
         self.from = Some(self.from.map_or(step, |from| from.min(step)));
     }
 
-    /// Adds the numbers of another cache.
+    /// Adds the numbers of another cache; those of a layer come one after the other.
     pub(super) fn merge(&mut self, other: &JointRows) {
+        if other.samples == 0 {
+            return;
+        }
         self.samples = self.samples.max(other.samples);
         self.make_room(other.measured.len());
-        self.values.iter_mut().zip(&other.values).for_each(|(sum, value)| *sum += value);
+        if self.layer != other.layer {
+            self.layer = other.layer;
+            self.values.iter_mut().for_each(Value::end_layer);
+        }
+        self.values.iter_mut().zip(&other.values).for_each(|(sum, value)| sum.add(value));
         self.measured.iter_mut().zip(&other.measured).for_each(|(any, measured)| *any |= measured);
         other.from.into_iter().for_each(|step| self.count_from(step));
     }
 
-    /// The numbers of each measured step that counts, in step order.
-    pub fn counted(&self) -> impl Iterator<Item = &[f64]> {
+    fn counted_values(&self) -> impl Iterator<Item = &[Value]> {
         let from = self.from.map_or(usize::MAX, Position::index);
         let rows = self.values.chunks(self.samples.max(1)).zip(&self.measured);
         rows.skip(from).filter(|(_, measured)| **measured).map(|(values, _)| values)
     }
 
+    /// The numbers of each measured step that counts, in step order.
+    pub fn counted(&self) -> impl Iterator<Item = Vec<f64>> {
+        self.counted_values().map(|values| values.iter().map(|value| value.all).collect())
+    }
+
+    /// Over the same steps and samples, the sum of the squares of layers, and of those of single heads.
+    pub fn counted_squares(&self) -> (f64, f64) {
+        let add = |(layers, heads): (f64, f64), value: &Value| {
+            (layers + value.layers + value.layer * value.layer, heads + value.heads)
+        };
+        self.counted_values().flatten().fold((0.0, 0.0), add)
+    }
+
     fn make_room(&mut self, steps: usize) {
         if self.measured.len() < steps {
             self.measured.resize(steps, false);
-            self.values.resize(steps * self.samples, 0.0);
+            self.values.resize(steps * self.samples, Value::default());
         }
+    }
+}
+
+impl Value {
+    fn end_layer(&mut self) {
+        self.layers += self.layer * self.layer;
+        self.layer = 0.0;
+    }
+
+    fn add(&mut self, other: &Value) {
+        self.all += other.all;
+        self.layer += other.layer;
+        self.layers += other.layers;
+        self.heads += other.heads;
     }
 }
 
@@ -80,7 +141,7 @@ mod tests {
         let mut sum = JointRows::default();
         sum.merge(&one);
         sum.merge(&other);
-        assert_eq!(sum.counted().collect::<Vec<_>>(), [&[0.0, 0.25][..], &[2.0, 0.0]], "step 2 was not measured");
+        assert_eq!(sum.counted().collect::<Vec<_>>(), [[0.0, 0.25], [2.0, 0.0]], "step 2 was not measured");
     }
 
     #[test]

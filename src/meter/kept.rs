@@ -18,6 +18,8 @@ const SUMS: &[Sum] = &[
     Sum::count("expired", "positions", "positions that left because no later row can attend to them"),
     Sum::count("kept_sum", "positions", "sum behind mean_kept, over steps + skipped_rows"),
     Sum::count("peak_kept", "positions", "most positions held after eviction").merged_by(Merge::Most),
+    Sum::count("prompt_peak", "positions", "most positions held while the prompt was read, before a cut")
+        .merged_by(Merge::Most),
     Sum::count("state_bytes", "bytes", "policy state and 4 bytes a position, at the most slots held"),
 ];
 
@@ -35,6 +37,8 @@ struct Kept {
     expired: u64,
     kept: u64,
     peak: u64,
+    /// Where there are rows of a prompt.
+    prompt_peak: Option<u64>,
 }
 
 impl Meter for Kept {
@@ -44,7 +48,9 @@ impl Meter for Kept {
             self.calls += steps * u64::from(held.evicted > 0);
             self.evicted += steps * u64::from(held.evicted);
             self.expired += steps * u64::from(held.expired);
-            if !step.in_prompt {
+            if step.in_prompt {
+                self.prompt_peak = self.prompt_peak.max(Some(u64::from(held.kept) + u64::from(held.evicted)));
+            } else {
                 self.kept += steps * u64::from(held.kept);
                 self.peak = self.peak.max(u64::from(held.kept));
             }
@@ -53,6 +59,7 @@ impl Meter for Kept {
 
     fn finish(self: Box<Self>, end: &LaneEnd) -> Counted {
         let counted = [self.calls, self.evicted, self.expired, self.kept, self.peak].map(Some);
-        Counted::Sums(counted.into_iter().chain([end.state_bytes]).map(|count| count.map(Number::Count)).collect())
+        let rest = [self.prompt_peak, end.state_bytes];
+        Counted::Sums(counted.into_iter().chain(rest).map(|count| count.map(Number::Count)).collect())
     }
 }

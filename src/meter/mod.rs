@@ -17,21 +17,34 @@ mod heavy;
 mod joint;
 mod kept;
 mod kept_entropy;
+mod layer_counts;
+mod layer_error;
 mod mass;
+mod memory;
+mod output_error;
+mod pages;
 mod peaks;
 mod pivotal;
+mod predicted_loss;
 mod read;
 mod rows;
 mod seen;
 mod sink_mass;
 mod tally;
+mod value_mass;
 
 pub use chosen::{MeterPlan, chosen, defaults, least};
 pub use column::{Better, Figure, Merge, Number, Reading, Sum};
-pub use entry::{MeterEntry, MeterSetting, Run};
+pub use entry::{MeterEntry, MeterSetting, MeterSite, Run};
 pub use joint::JointRows;
-pub use seen::{Held, Hits, KeptRow, LaneEnd, Reads, RowCounts, StepCounts};
+pub use layer_counts::LayerCounts;
+pub use layer_error::{LayerErrors, LayerRow};
+pub use memory::Bytes;
+pub use pages::PageUse;
+pub use seen::{Held, Hits, KeptRow, LaneEnd, OutputRow, Reads, RowCounts, StepCounts};
 pub use tally::{Counted, Tally};
+
+use crate::position::Position;
 
 /// Counts what a lane does on one cache.
 pub trait Meter: Send {
@@ -51,6 +64,12 @@ pub trait Meter: Send {
         let _ = steps;
     }
 
+    /// The positions that are held at the end of a step that is no part of a prompt. Called only where the
+    /// meter needs [`Needs::HELD_POSITIONS`](crate::needs::Needs::HELD_POSITIONS).
+    fn held(&mut self, step: Position, kept: &[Position]) {
+        let _ = (step, kept);
+    }
+
     /// What was counted, once the last step is over.
     fn finish(self: Box<Self>, end: &LaneEnd) -> Counted;
 }
@@ -63,8 +82,14 @@ pub static METERS: &[MeterEntry] = &[
     pivotal::ENTRY,
     peaks::ENTRY,
     kept::ENTRY,
+    memory::ENTRY,
     budget::ENTRY,
     read::ENTRY,
     kept_entropy::ENTRY,
     sink_mass::ENTRY,
+    pages::ENTRY,
+    output_error::ENTRY,
+    value_mass::ENTRY,
+    layer_error::ENTRY,
+    predicted_loss::ENTRY,
 ];

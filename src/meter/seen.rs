@@ -3,6 +3,7 @@
 use crate::needs::Needs;
 use crate::policy::selector::Law;
 use crate::position::Position;
+use crate::tensors::Gradients;
 
 /// What the engine counts of one measured row: a step of one query head.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -50,6 +51,26 @@ pub struct KeptRow<'a> {
     pub weights: Option<&'a [f32]>,
     /// The weight of every position, where [`Needs::WHOLE_ROWS`] was declared.
     pub row: Option<&'a [f32]>,
+    /// What its head hands on, where values were declared and the row is one that outputs are measured of.
+    pub output: Option<OutputRow<'a>>,
+}
+
+/// What a query head hands on in one row.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct OutputRow<'a> {
+    /// The layer that it is in.
+    pub layer: u32,
+    /// With every position.
+    pub whole: &'a [f64],
+    /// With what is kept.
+    pub kept: &'a [f64],
+    /// Sum over all positions of weight times length of the value.
+    pub value_mass: f64,
+    /// The same over what is kept.
+    pub kept_value_mass: f64,
+    /// Gradients at the head's output, where they were declared.
+    pub gradients: Option<&'a Gradients>,
 }
 
 impl<'a> KeptRow<'a> {
@@ -60,7 +81,12 @@ impl<'a> KeptRow<'a> {
         weights: Option<&'a [f32]>,
         row: &'a [f32],
     ) -> KeptRow<'a> {
-        KeptRow { counts, positions, weights, row: Some(row) }
+        KeptRow { counts, positions, weights, row: Some(row), output: None }
+    }
+
+    /// The same with what its head hands on.
+    pub(crate) fn handing_on(self, output: Option<OutputRow<'a>>) -> KeptRow<'a> {
+        KeptRow { output, ..self }
     }
 
     /// The row without what was not asked for.
@@ -68,6 +94,7 @@ impl<'a> KeptRow<'a> {
         KeptRow {
             weights: self.weights.filter(|_| needs.has(Needs::KEPT_WEIGHTS)),
             row: self.row.filter(|_| needs.has(Needs::WHOLE_ROWS)),
+            output: self.output.filter(|_| needs.has(Needs::VALUES)),
             ..self
         }
     }

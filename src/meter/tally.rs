@@ -3,7 +3,7 @@
 //! Sums and counts only, so that figures merge exactly; means are made later.
 
 use super::column::{Number, Reading};
-use super::{JointRows, LaneEnd, METERS, MeterEntry, MeterPlan};
+use super::{JointRows, LaneEnd, LayerCounts, METERS, MeterEntry, MeterPlan, MeterSite, PageUse};
 
 /// What the meters of one lane counted on one cache, or on several together.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -25,6 +25,10 @@ pub enum Counted {
     Sums(Vec<Option<Number>>),
     /// The numbers of a [joint](MeterEntry::joint) meter.
     Joint(JointRows),
+    /// The pages of a lane's caches.
+    Pages(PageUse),
+    /// Sums that are made of all caches of a layer at once.
+    OfLayers(LayerCounts),
 }
 
 impl Counted {
@@ -45,7 +49,7 @@ impl Tally {
     pub fn of_no_cache(meters: &[MeterPlan]) -> Tally {
         let mut tally = Tally::default();
         for plan in meters {
-            let meter = (plan.entry.make)(&plan.setting(None));
+            let meter = (plan.entry.make)(&plan.setting(MeterSite::default()));
             tally.add(plan.entry, meter.finish(&LaneEnd::new(None)));
         }
         tally
@@ -54,6 +58,13 @@ impl Tally {
     /// Notes what a meter counted.
     pub(crate) fn add(&mut self, entry: &'static MeterEntry, counted: Counted) {
         self.meters.push(MeterSums { entry, counted });
+    }
+
+    /// Puts what was counted elsewhere in the place of what a meter counted.
+    pub(crate) fn replace(&mut self, entry: &'static MeterEntry, counted: Counted) {
+        if let Some(own) = self.meters.iter_mut().find(|own| own.entry.name == entry.name) {
+            own.counted = counted;
+        }
     }
 
     /// Whether no meter ran: the lane keeps no set here.
@@ -67,6 +78,8 @@ impl Tally {
             let index = meter.entry.sums.iter().position(|known| known.name == sum)?;
             match (&meter.counted, meter.entry.joint) {
                 (Counted::Sums(sums), _) => sums[index],
+                (Counted::Pages(pages), _) => pages.sums()[index],
+                (Counted::OfLayers(layers), _) => layers.get(index),
                 (Counted::Joint(rows), Some(make)) => make(rows)[index],
                 (Counted::Joint(_), None) => panic!("meter {:?} is not declared joint", meter.entry.name),
             }
@@ -103,6 +116,14 @@ impl Tally {
         }
     }
 
+    /// The numbers of a joint meter, as they were counted; `None` where it did not run.
+    pub fn joint(&self, meter: &str) -> Option<&JointRows> {
+        self.meters.iter().find(|own| own.entry.name == meter).and_then(|own| match &own.counted {
+            Counted::Joint(rows) => Some(rows),
+            Counted::Sums(_) | Counted::Pages(_) | Counted::OfLayers(_) => None,
+        })
+    }
+
     /// The meters that ran.
     pub fn meters(&self) -> impl Iterator<Item = &'static MeterEntry> {
         self.meters.iter().map(|meter| meter.entry)
@@ -124,6 +145,8 @@ impl MeterSums {
     fn merge(&mut self, other: &MeterSums) {
         match (&mut self.counted, &other.counted) {
             (Counted::Joint(own), Counted::Joint(theirs)) => own.merge(theirs),
+            (Counted::Pages(own), Counted::Pages(theirs)) => own.merge(theirs),
+            (Counted::OfLayers(own), Counted::OfLayers(theirs)) => own.merge(theirs, self.entry.sums),
             (Counted::Sums(own), Counted::Sums(theirs)) => {
                 for ((sum, own), theirs) in self.entry.sums.iter().zip(own).zip(theirs) {
                     *own = match (*own, *theirs) {
@@ -132,7 +155,7 @@ impl MeterSums {
                     };
                 }
             }
-            _ => panic!("meter {:?} counts jointly or not, never both", self.entry.name),
+            _ => panic!("meter {:?} counts in one way, never in several", self.entry.name),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What a policy is told in a call. Fields may be added; none is left to be guessed: what was not
 //! asked for, or what the trace does not hold, is `None`.
 
+use super::sight::Sight;
 use crate::position::Position;
 
 /// A position that enters a cache as its newest slot.
@@ -19,6 +20,13 @@ impl Admission<'_> {
     /// A position of which nothing else is known.
     pub(crate) fn of(position: Position) -> Admission<'static> {
         Admission { position, key: None, value: None }
+    }
+}
+
+impl<'a> Admission<'a> {
+    /// A position with its key and value.
+    pub(crate) fn seen(position: Position, sight: Sight<'a>) -> Admission<'a> {
+        Admission { position, key: Some(sight.key(position)), value: Some(sight.value(position)) }
     }
 }
 
@@ -96,6 +104,23 @@ pub struct Overflow<'a> {
     pub kept: &'a [Position],
     /// How many have to go, at least 1.
     pub excess: usize,
+    /// What may be looked at, for policies that need it.
+    pub(crate) sight: Option<Sight<'a>>,
+}
+
+impl<'a> Overflow<'a> {
+    /// Of a cache of which nothing but rows is known.
+    pub(crate) fn of(kept: &'a [Position], excess: usize) -> Overflow<'a> {
+        Overflow { kept, excess, sight: None }
+    }
+
+    /// Keys, values and queries of the cache.
+    ///
+    /// # Panics
+    /// When the policy's entry does not say that it needs them.
+    pub fn sight(&self) -> Sight<'a> {
+        self.sight.expect("declared in the entry's needs")
+    }
 }
 
 /// A whole row, for a bound.

@@ -21,6 +21,19 @@ pub fn choose_lowest<T: Score>(scores: &[T], candidates: usize, overflow: Overfl
     victims.extend(order.into_iter().map(Slot));
 }
 
+/// As [`choose_lowest`], of the slots from `first` on.
+pub(super) fn choose_lowest_from(
+    first: usize,
+    ranks: &[f64],
+    candidates: usize,
+    overflow: Overflow<'_>,
+    victims: &mut Vec<Slot>,
+) {
+    let before = victims.len();
+    choose_lowest(&ranks[first..], candidates.saturating_sub(first), overflow, victims);
+    victims[before..].iter_mut().for_each(|slot| slot.0 += first);
+}
+
 /// Appends the `excess` oldest slots from `first` on.
 pub fn choose_oldest(first: usize, overflow: Overflow<'_>, victims: &mut Vec<Slot>) {
     let end = overflow.kept.len().min(first + overflow.excess);

@@ -3,7 +3,7 @@
 
 use super::coupled::{CoupledPolicy, CoupledSetting};
 use super::future::{Evictions, Planner};
-use super::parameter::{Parameter, RECENT_WINDOW, SINKS, Value, Values};
+use super::parameter::{HOST, Parameter, RECENT_WINDOW, SINKS, Value, Values};
 use super::prompt_end::{PromptCut, PromptSetting};
 use super::selector::Selector;
 use super::{Bound, Policy};
@@ -238,6 +238,11 @@ impl PolicyEntry {
         self.needs.has(Needs::LAYERS)
     }
 
+    /// Whether it looks at what most traces do not hold: queries, keys, values.
+    pub fn needs_more_than_rows(&self) -> bool {
+        self.needs.has_any(Needs::OF_TRACES)
+    }
+
     /// Whether it runs where nothing is named: it may be kept in any way, and the rows of one cache, as they
     /// come, are all that it needs.
     pub fn runs_by_default(&self) -> bool {
@@ -304,7 +309,10 @@ impl PolicyEntry {
 
     /// The slots that parameters keep out of reach.
     fn reserved(&self, values: &Values) -> impl Iterator<Item = (&'static str, usize)> {
+        // A host without a window of its own has none.
+        let windowless = values.get(&HOST) == Some(Value::Word("tova"));
         let own = [&SINKS, &RECENT_WINDOW].into_iter().filter(|parameter| self.takes(parameter));
+        let own = own.filter(move |parameter| !windowless || parameter.name != RECENT_WINDOW.name);
         // A share leaves room for itself: it is resolved where the budget is known.
         own.map(|parameter| (parameter.name, values.get(parameter).map_or(0, Value::count_or_0)))
     }

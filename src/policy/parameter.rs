@@ -421,6 +421,24 @@ pub const AGGREGATION: Parameter = Parameter {
     kind: Kind::Word(&["sum", "norm-sum"]),
 };
 
+/// The policy whose scores another one weighs.
+pub const HOST: Parameter = Parameter {
+    name: "host",
+    column: "host",
+    vector_key: "host",
+    summary: "the policy whose scores are weighed",
+    kind: Kind::Word(&["h2o", "scissorhands", "tova", "snapkv"]),
+};
+
+/// Queries that those to come are expected to be like.
+pub const QUERY_WINDOW: Parameter = Parameter {
+    name: "query-window",
+    column: "query_window",
+    vector_key: "queryWindow",
+    summary: "last queries that those to come are expected to be like",
+    kind: Kind::Count { least: 1, odd: false },
+};
+
 /// Every parameter, in the order of report columns.
 pub const PARAMETERS: &[&Parameter] = &[
     &RECENT_WINDOW,
@@ -456,6 +474,8 @@ pub const PARAMETERS: &[&Parameter] = &[
     &BLOCK_SIZE,
     &PROMPT_ROWS,
     &AGGREGATION,
+    &HOST,
+    &QUERY_WINDOW,
 ];
 
 /// The values of one lane's parameters, in the policy's own order.

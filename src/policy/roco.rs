@@ -8,7 +8,8 @@
 //! them only once evictions have begun; here they are the rows that showed the position. A cut of
 //! several positions ranks once and takes the lowest means. A position that is among the newest 10,
 //! or that no row has shown, varies without bound. Of positions that vary alike the lower one is
-//! within reach first.
+//! within reach first. Whole blocks (`--page`) are refused: what varies is scattered, and a block without any
+//! of it need not exist.
 //! *Parameters.* `steady` (0.3): `floor(steady x budget) + 1` positions stay because they vary most;
 //! the product is taken in f64.
 //! *Cost.* Two f64 and one u32 per slot; two additions per slot and step, a selection per eviction.
@@ -17,7 +18,7 @@ use super::entry::{Make, PolicyEntry, Setting};
 use super::means::Means;
 use super::parameter::{STEADY, Value};
 use super::{Admission, Observation, Overflow, Policy};
-use crate::position::{Position, Slot};
+use crate::position::Slot;
 use crate::slots::SlotVec;
 
 pub(super) const ENTRY: PolicyEntry =
@@ -25,7 +26,6 @@ pub(super) const ENTRY: PolicyEntry =
         .paper("Ren, Zhu: On the Efficacy of Eviction Policy, 2024, arXiv 2402.06262")
         .parameters(&[(&STEADY, Value::Real(0.3))])
         .check(check)
-        .ranked()
         .probe("meanOf");
 
 /// Newest positions, of which too little is known.
@@ -114,13 +114,6 @@ impl Policy for Roco {
         keep_first(&mut order, overflow.excess);
         victims.extend(order.iter().map(|(_, slot)| Slot(*slot)));
         victims.sort_unstable();
-        self.order = order;
-    }
-
-    fn rank(&mut self, kept: &[Position], ranks: &mut Vec<Option<f64>>) {
-        let order = self.within_reach();
-        ranks.resize(kept.len(), None);
-        order.iter().for_each(|(mean, slot)| ranks[*slot] = Some(*mean));
         self.order = order;
     }
 

@@ -150,14 +150,14 @@ mod tests {
 
     #[test]
     fn names_and_parameters_share_the_commas_of_a_list() {
-        assert_eq!(parsed("tova,H2O"), ["tova", "h2o 32"]);
-        let paper = ["tova", "scissorhands-paper 400 10 1 high sequence", "h2o 32"];
+        assert_eq!(parsed("tova,H2O"), ["tova", "h2o 32 sum"]);
+        let paper = ["tova", "scissorhands-paper 400 10 1 high sequence", "h2o 32 sum"];
         assert_eq!(parsed("tova,scissorhands-paper:count=high,drop=1,h2o"), paper);
     }
 
     #[test]
     fn several_values_multiply_and_win_over_flags() {
-        assert_eq!(parsed("h2o:recent-window=16|64"), ["h2o 16", "h2o 64"]);
+        assert_eq!(parsed("h2o:recent-window=16|64"), ["h2o 16 sum", "h2o 64 sum"]);
         let flags = [(&RECENT_WINDOW, vec![Value::Count(8), Value::Count(9)])];
         let windows = |list: &str| {
             let specs = PolicySpec::parse_list(list).expect("sound");

@@ -5,8 +5,9 @@ pub use super::entry::{Make, PolicyEntry, Setting};
 use super::prompt_end::{ada_kv, cake, defensive_kv, simlayer_kv, snapkv_prompt};
 use super::selectors::{fixed_threshold, sift_attention, top_k, top_p};
 use super::{
-    cross_layer, decay, full, future_greedy, g_kv, h2o, lru, openvino, optimal, oracle, pyramidkv, random, roco,
-    scissorhands, scissorhands_paper, sliding_window, snapkv, streaming_llm, tova,
+    caote, criticalkv, cross_layer, decay, expected_attention, full, future_greedy, g_kv, h2o, keydiff, knorm, lru,
+    openvino, optimal, oracle, pyramidkv, random, roco, scissorhands, scissorhands_paper, sliding_window, snapkv,
+    streaming_llm, tova, vatp,
 };
 use crate::names::find_named;
 
@@ -33,6 +34,12 @@ pub static POLICIES: &[PolicyEntry] = &[
     defensive_kv::ENTRY,
     cake::ENTRY,
     simlayer_kv::ENTRY,
+    knorm::ENTRY,
+    keydiff::ENTRY,
+    vatp::ENTRY,
+    caote::ENTRY,
+    criticalkv::ENTRY,
+    expected_attention::ENTRY,
     oracle::ENTRY,
     optimal::ENTRY,
     future_greedy::ENTRY,

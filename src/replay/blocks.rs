@@ -2,7 +2,8 @@
 //!
 //! Block k of B positions holds kB .. kB + B - 1. A block is out of reach where one of its slots is, or where
 //! it is being filled. Its worth is the sum of its slots' ranks; one that has lost slots by itself counts as
-//! if the others were like those left.
+//! if the others were like those left. A policy that keeps slots here and there out of reach may leave no
+//! block: then those with the fewest such slots go, by the worth of the others.
 
 use crate::position::{Position, Slot};
 
@@ -16,7 +17,7 @@ pub(super) fn choose_blocks(
     victims: &mut Vec<Slot>,
 ) {
     let mut blocks = blocks(kept, ranks, page);
-    blocks.sort_by(|a, b| a.worth.total_cmp(&b.worth));
+    blocks.sort_by(|a, b| a.out_of_reach.cmp(&b.out_of_reach).then(a.worth.total_cmp(&b.worth)));
     let mut gone = 0;
     for block in blocks {
         if gone >= excess {
@@ -31,10 +32,12 @@ pub(super) fn choose_blocks(
 /// A block that may go.
 struct Block {
     slots: std::ops::Range<usize>,
+    /// Slots that the policy would keep.
+    out_of_reach: usize,
     worth: f64,
 }
 
-/// The blocks in reach, ascending.
+/// The blocks that are full, or were, ascending.
 fn blocks(kept: &[Position], ranks: &[Option<f64>], page: usize) -> Vec<Block> {
     let mut start = 0;
     let block = |positions: &[Position]| {
@@ -45,9 +48,10 @@ fn blocks(kept: &[Position], ranks: &[Option<f64>], page: usize) -> Vec<Block> {
         if filling {
             return None;
         }
-        let sum = ranks[slots.clone()].iter().try_fold(0.0, |sum, rank| rank.map(|rank| sum + rank))?;
+        let sum = ranks[slots.clone()].iter().flatten().fold(0.0, |sum, rank| sum + rank);
+        let out_of_reach = ranks[slots.clone()].iter().filter(|rank| rank.is_none()).count();
         let worth = if slots.len() == page { sum } else { sum / slots.len() as f64 * page as f64 };
-        Some(Block { slots, worth })
+        Some(Block { slots, out_of_reach, worth })
     };
     kept.chunk_by(|a, b| a.index() / page == b.index() / page).filter_map(block).collect()
 }
@@ -73,7 +77,9 @@ mod tests {
     #[test]
     fn protected_slots_and_the_block_being_filled_stay() {
         let ranks = [Some(0.0), None, Some(5.0), Some(5.0), Some(0.0)];
-        assert_eq!(chosen(&[0, 1, 2, 3, 4], &ranks, 5), [2, 3]);
+        assert_eq!(chosen(&[0, 1, 2, 3, 4], &ranks, 2), [2, 3]);
+        let ranks = [None, None, None, Some(9.0), Some(0.0)];
+        assert_eq!(chosen(&[0, 1, 2, 3, 4], &ranks, 1), [2, 3], "the fewest where every block has one");
     }
 
     #[test]

@@ -27,7 +27,7 @@ impl BoundLane {
         let LaneSite { heads, self_attention, schedule, first, .. } = *site;
         let window = site.window.unwrap_or(usize::MAX);
         let alive = if self_attention == SelfAttention::Included { window } else { window.saturating_sub(1) };
-        let meters = LaneMeters::new(site.meters, Needs::NOTHING, site.budget);
+        let meters = LaneMeters::new(site.meters, Needs::NOTHING, site.counted);
         BoundLane { bound, heads, self_attention, alive, schedule, first, meters }
     }
 
@@ -53,7 +53,7 @@ impl BoundLane {
         // A policy with this budget has evicted before every row with more to hold than it may.
         let after_eviction = row.weights.len().min(self.alive) > held;
         let counts = RowCounts::new(position, head, retained, row.facts.total, after_eviction, None);
-        self.meters.add_row(counts, &[], None, row.weights);
+        self.meters.add_row(counts, &[], None, row.weights, None);
     }
 
     /// Positions that a policy with the same budget is measured on, at most: whatever came before the

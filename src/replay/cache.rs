@@ -7,9 +7,11 @@ use super::blocks::choose_blocks;
 use super::view::Shown;
 use crate::error::{Error, Result};
 use crate::policy::rounding::Rounding;
+use crate::policy::sight::CacheTensors;
 use crate::policy::{Admission, HeadRows, Observation, Overflow, Policy};
 use crate::position::{Position, Slot};
 use crate::slots::SlotVec;
+use std::sync::Arc;
 
 /// The kept set of one cache and the policy that manages it.
 pub struct Cache {
@@ -21,6 +23,8 @@ pub struct Cache {
     ranks: Vec<Option<f64>>,
     most_held: usize,
     rounding: Option<Rounding>,
+    /// What the policy looks at besides rows.
+    tensors: Option<Arc<CacheTensors>>,
 }
 
 impl Cache {
@@ -34,7 +38,13 @@ impl Cache {
             ranks: Vec::new(),
             most_held: 0,
             rounding: None,
+            tensors: None,
         }
+    }
+
+    /// The same for a policy that looks at more than rows.
+    pub(super) fn seeing(self, tensors: Option<Arc<CacheTensors>>) -> Cache {
+        Cache { tensors, ..self }
     }
 
     /// Has the policy's scores rounded after every row that it sees.
@@ -64,7 +74,8 @@ impl Cache {
     pub fn admit(&mut self, position: Position) {
         debug_assert!(self.kept.last().is_none_or(|newest| *newest < position));
         self.kept.push(position);
-        self.policy.admit(Admission::of(position));
+        let sight = self.tensors.as_ref().map(|tensors| tensors.at(position));
+        self.policy.admit(sight.map_or(Admission::of(position), |sight| Admission::seen(position, sight)));
         self.most_held = self.most_held.max(self.kept.len());
         debug_assert_eq!(self.state_problem(), None, "{} after admitting {position}", self.name);
     }
@@ -110,7 +121,7 @@ impl Cache {
             return Ok(0);
         }
         self.victims.clear();
-        self.choose(excess, page);
+        self.choose(excess, page, step);
         self.check(excess, step)?;
         if let Some(victims) = victims {
             victims.extend(self.victims.iter().map(|slot| self.kept[slot.0]));
@@ -120,9 +131,10 @@ impl Cache {
     }
 
     #[inline]
-    fn choose(&mut self, excess: usize, page: usize) {
+    fn choose(&mut self, excess: usize, page: usize, step: Position) {
         if page == 1 {
-            return self.policy.choose(Overflow { kept: &self.kept, excess }, &mut self.victims);
+            let sight = self.tensors.as_ref().map(|tensors| tensors.at(step));
+            return self.policy.choose(Overflow { sight, ..Overflow::of(&self.kept, excess) }, &mut self.victims);
         }
         self.ranks.clear();
         self.policy.rank(&self.kept, &mut self.ranks);

@@ -2,10 +2,12 @@
 
 use super::bound_lane::BoundLane;
 use super::coupled_handle::handles;
+use super::kept_outputs::Changes;
 use super::lane::Lane;
 use super::lane_meters::Counts;
 use super::lane_plan::LanePlan;
 use super::lane_site::LaneSite;
+use super::layer_outputs::LayerLane;
 use super::observer::StepRecord;
 use super::policy_lane::PolicyLane;
 use super::prompt_cuts::{Cut, CutOnce};
@@ -26,6 +28,8 @@ use std::collections::BTreeMap;
 pub(super) struct CacheLanes {
     places: Vec<SetPlace>,
     lanes: Lanes,
+    /// Where figures are made of whole layers.
+    layers: LayerLane,
 }
 
 enum Lanes {
@@ -56,8 +60,9 @@ impl CacheLanes {
             Make::PromptEnd(_) => {
                 // What it keeps is its budget here: as the cut says, or everything.
                 let schedule = Schedule { budget: cut.map(|cut| cut.kept), ..site.schedule };
-                let budget = site.budget.map(|budget| cut.map_or(budget, |cut| cut.kept));
-                let site = LaneSite { schedule, budget, needs: Needs::NOTHING, ..*site };
+                let mut counted = site.counted;
+                counted.budget = counted.budget.map(|budget| cut.map_or(budget, |cut| cut.kept));
+                let site = LaneSite { schedule, counted, needs: Needs::NOTHING, ..*site };
                 Lane::Policy(PolicyLane::new(&site, Box::new(CutOnce::new(*cut))))
             }
             Make::Bound(make) => Lane::Bound(BoundLane::new(site, make(setting))),
@@ -74,7 +79,8 @@ impl CacheLanes {
         };
         let Make::Coupled(make) = plan.entry.make else {
             let lanes = Lanes::Apart(starts.iter().map(apart).collect());
-            return CacheLanes { places: starts.iter().map(|start| start.place).collect(), lanes };
+            let places: Vec<SetPlace> = starts.iter().map(|start| start.place).collect();
+            return CacheLanes { layers: LayerLane::new(&places), places, lanes };
         };
         let mut heads: BTreeMap<&Head, Vec<&LaneStart<'_>>> = BTreeMap::new();
         starts.iter().for_each(|start| heads.entry(start.head).or_default().push(start));
@@ -85,8 +91,8 @@ impl CacheLanes {
             lanes.extend(handles(policy, starts.len()).zip(&starts).map(lane));
         }
         lanes.sort_by_key(|(place, _)| starts.iter().position(|start| start.place == *place));
-        let (places, lanes) = lanes.into_iter().unzip();
-        CacheLanes { places, lanes: Lanes::Coupled(lanes) }
+        let (places, lanes): (Vec<SetPlace>, _) = lanes.into_iter().unzip();
+        CacheLanes { layers: LayerLane::new(&places), places, lanes: Lanes::Coupled(lanes) }
     }
 
     /// Number of kept sets.
@@ -110,6 +116,7 @@ impl CacheLanes {
             }
             Lanes::Coupled(lanes) => {
                 let batches: Vec<&StepBatch> = self.places.iter().map(|place| &batches[place.section]).collect();
+                lanes.iter_mut().zip(&batches).for_each(|(lane, batch)| lane.start_batch(batch));
                 let steps = batches.iter().map(|batch| batch.len()).max().unwrap_or(0);
                 for step in 0..steps {
                     run_step(lanes, &batches, step, logs.as_deref_mut())?;
@@ -117,15 +124,29 @@ impl CacheLanes {
                 lanes.iter_mut().zip(batches).try_for_each(|(lane, batch)| lane.end_batch(batch))?;
             }
         }
+        self.measure_layers(batches);
         Ok(())
+    }
+
+    /// Adds up what the sets of each layer changed together.
+    fn measure_layers(&mut self, batches: &[StepBatch]) {
+        if batches.iter().all(|batch| batch.layer.is_none()) {
+            return;
+        }
+        let changes: Option<Vec<&Changes>> = match &self.lanes {
+            Lanes::Apart(lanes) => lanes.iter().map(Lane::changes).collect(),
+            Lanes::Coupled(lanes) => lanes.iter().map(PolicyLane::changes).collect(),
+        };
+        changes.into_iter().for_each(|changes| self.layers.measure(batches, &self.places, &changes));
     }
 
     /// The tally of each kept set.
     pub(super) fn finish(self) -> Vec<(SetPlace, Tally)> {
-        let tallies: Vec<Tally> = match self.lanes {
+        let mut tallies: Vec<Tally> = match self.lanes {
             Lanes::Apart(lanes) => lanes.into_iter().map(Lane::finish).collect(),
             Lanes::Coupled(lanes) => lanes.into_iter().map(PolicyLane::finish).collect(),
         };
+        self.layers.finish(&self.places, &mut tallies);
         self.places.into_iter().zip(tallies).collect()
     }
 }

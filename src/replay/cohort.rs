@@ -8,22 +8,28 @@ use super::lane_meters::Counts;
 use super::lane_plan::LanePlan;
 use super::lane_site::LaneSite;
 use super::observer::{Stage, StepRecord};
+use super::outputs::SectionOutputs;
 use super::planning::Planned;
 use super::row_watch::RowWatch;
 use super::section::{Section, SetPlace, sets};
 use super::step_batch::StepBatch;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::keeping::Scope;
 use crate::meter::Tally;
 use crate::needs::Needs;
 use crate::policy::entry::Setting;
+use crate::policy::sight::CacheTensors;
 use rayon::prelude::*;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Sections on their way through the replay.
 pub(super) struct Cohort<'a> {
     context: Context<'a>,
     sections: &'a [Section<'a>],
     watches: Vec<RowWatch<'a>>,
+    /// For each section, where outputs are measured.
+    outputs: Vec<Option<SectionOutputs>>,
     lanes: Vec<CacheLanes>,
     counts: Counts,
     /// Whether the work on a batch is spread over threads.
@@ -32,17 +38,23 @@ pub(super) struct Cohort<'a> {
 
 impl<'a> Cohort<'a> {
     /// Makes the lanes of these sections.
+    ///
+    /// # Errors
+    /// When what they have besides rows cannot be read.
     pub(super) fn new(
         context: Context<'a>,
         sections: &'a [Section<'a>],
         planned: &Planned,
         spread: bool,
-    ) -> Cohort<'a> {
+    ) -> Result<Cohort<'a>> {
+        let outputs = outputs(context, sections)?;
+        let tensors = cache_tensors(context, sections, &outputs);
         let on_sets = |(lane, plan): (usize, &LanePlan)| {
             let start = |place: SetPlace| -> LaneStart<'_> {
                 let set = context.set(plan.keeping.scope, place.index);
                 let setting = plan.setting_with(set, context.budgets[lane][place.index]);
-                let site = site(context, set, place, plan, &setting);
+                let seen = tensors.get(&(place.section, place.heads.start)).filter(|_| looks_at_tensors(plan));
+                let site = LaneSite { tensors: seen, ..site(context, set, place, plan, &setting) };
                 let task = (place.index, lane);
                 let (departures, cut) = (plan.departures(set).or(planned.get(task)), planned.cut(task));
                 LaneStart { place, head: &set.label.head, setting, site, departures, cut }
@@ -52,7 +64,7 @@ impl<'a> Cohort<'a> {
         };
         let lanes = context.lanes.iter().enumerate().map(on_sets).collect();
         let watches = watches(context, sections);
-        Cohort { context, sections, watches, lanes, counts: Counts::default(), spread }
+        Ok(Cohort { context, sections, watches, outputs, lanes, counts: Counts::default(), spread })
     }
 
     /// Replays all batches; for each lane, the tally of each of its kept sets here.
@@ -80,7 +92,10 @@ impl<'a> Cohort<'a> {
     fn work(&mut self, batches: &mut [StepBatch]) -> Result<()> {
         let context = self.context;
         context.time(Stage::Select, || {
-            self.watches.iter_mut().zip(&mut *batches).try_for_each(|(watch, batch)| watch.find(batch))
+            self.watches.iter_mut().zip(&mut *batches).try_for_each(|(watch, batch)| watch.find(batch))?;
+            let outputs = self.outputs.iter().zip(&mut *batches);
+            outputs.for_each(|(outputs, batch)| outputs.iter().for_each(|outputs| outputs.find(batch)));
+            Ok::<(), Error>(())
         })?;
         let batches = &*batches;
         context.time(Stage::Lanes, || self.run_lanes(batches))?;
@@ -151,6 +166,42 @@ fn site<'a>(
 ) -> LaneSite<'a> {
     let judged = context.observer.needs().has(Needs::SCORES);
     LaneSite { judged, ..LaneSite::new(context.source.info(), context.options, (cache, place.heads), plan, setting) }
+}
+
+/// What outputs are measured with, where a meter looks at them.
+fn outputs(context: Context<'_>, sections: &[Section<'_>]) -> Result<Vec<Option<SectionOutputs>>> {
+    let Context { source, options, .. } = context;
+    let measured = options.meters.iter().fold(Needs::NOTHING, |needs, plan| needs.and(plan.entry.needs));
+    let needs = [measured, of_policies(context)];
+    let open = |section: &Section<'_>| SectionOutputs::open(source, &section.whole, needs, options.output_every);
+    sections.iter().map(open).collect()
+}
+
+/// What policies look at besides rows.
+fn of_policies(context: Context<'_>) -> Needs {
+    let needs = context.lanes.iter().map(|plan| plan.entry.needs);
+    needs.fold(Needs::NOTHING, Needs::and).common(Needs::OF_TRACES)
+}
+
+fn looks_at_tensors(plan: &LanePlan) -> bool {
+    plan.entry.needs.has_any(Needs::OF_TRACES)
+}
+
+/// What policies see of each cache, by section and first head: made once for all lanes.
+fn cache_tensors(
+    context: Context<'_>,
+    sections: &[Section<'_>],
+    outputs: &[Option<SectionOutputs>],
+) -> BTreeMap<(usize, usize), Arc<CacheTensors>> {
+    let needs = of_policies(context);
+    if needs == Needs::NOTHING {
+        return BTreeMap::new();
+    }
+    let of_place = |place: SetPlace| {
+        let tensors = outputs[place.section].as_ref()?.of_cache(place.heads, needs);
+        Some(((place.section, place.heads.start), Arc::new(tensors)))
+    };
+    sets(sections, Scope::Head).into_iter().filter_map(of_place).collect()
 }
 
 fn watches<'a>(context: Context<'a>, sections: &'a [Section<'a>]) -> Vec<RowWatch<'a>> {

@@ -1,6 +1,7 @@
 //! A lane: one policy, bound or selector with concrete parameters on one cache.
 
 use super::bound_lane::BoundLane;
+use super::kept_outputs::Changes;
 use super::lane_meters::Counts;
 use super::observer::StepRecord;
 use super::policy_lane::PolicyLane;
@@ -35,6 +36,14 @@ impl Lane {
                 lane.run(batch, counts);
                 Ok(())
             }
+        }
+    }
+
+    /// By how much the outputs of a batch were off; `None` where nobody asked, of bounds and of selectors.
+    pub(super) fn changes(&self) -> Option<&Changes> {
+        match self {
+            Lane::Policy(lane) => lane.changes(),
+            Lane::Bound(_) | Lane::Selector(_) => None,
         }
     }
 

@@ -1,14 +1,16 @@
 //! The meters of one lane on one cache: hands them what the engine counts, a batch at a time, and what
 //! they need beyond that, row by row.
 
-use crate::meter::{KeptRow, LaneEnd, Meter, MeterEntry, MeterPlan, RowCounts, StepCounts, Tally};
+use crate::meter::{
+    KeptRow, LaneEnd, Meter, MeterEntry, MeterPlan, MeterSite, OutputRow, RowCounts, StepCounts, Tally,
+};
 use crate::needs::Needs;
 use crate::position::Position;
 
 /// What a lane's meters have counted, and what they are still to count.
 pub(super) struct LaneMeters {
     plans: Vec<MeterPlan>,
-    budget: Option<usize>,
+    site: MeterSite,
     running: Running,
     counts: Counts,
     /// The step under way, where steps are recorded.
@@ -39,12 +41,12 @@ pub(super) struct Counts {
 
 impl LaneMeters {
     /// The meters of a plan that get by with what a lane has: one without a kept set runs fewer.
-    pub(super) fn new(plans: &[MeterPlan], has: Needs, budget: Option<usize>) -> LaneMeters {
+    pub(super) fn new(plans: &[MeterPlan], has: Needs, site: MeterSite) -> LaneMeters {
         let missing = OF_LANES.without(has);
         let possible = |plan: &&MeterPlan| !plan.entry.needs.has_any(missing);
         let plans: Vec<MeterPlan> = plans.iter().filter(possible).cloned().collect();
-        let running = Running::start(plans.iter(), budget);
-        LaneMeters { plans, budget, running, counts: Counts::default(), recording: None }
+        let running = Running::start(plans.iter(), site);
+        LaneMeters { plans, site, running, counts: Counts::default(), recording: None }
     }
 
     /// Whether a meter looks at the weights of kept positions.
@@ -53,10 +55,23 @@ impl LaneMeters {
         self.running.needs.has(Needs::KEPT_WEIGHTS)
     }
 
+    /// Shows what is held at the end of a step, where a meter looks at it.
+    #[inline]
+    pub(super) fn show_held(&mut self, step: Position, kept: &[Position]) {
+        if self.running.needs.has(Needs::HELD_POSITIONS) {
+            self.running.meters.iter_mut().for_each(|(_, meter)| meter.held(step, kept));
+        }
+    }
+
+    /// Whether a meter looks at outputs, and whether one does at those of whole layers.
+    pub(super) fn look_at_outputs(&self) -> [bool; 2] {
+        [Needs::VALUES, Needs::PROJECTION].map(|need| self.running.needs.has(need))
+    }
+
     /// Begins a step that is to be recorded.
     pub(super) fn start_recording(&mut self) {
         let by_step = self.plans.iter().filter(|plan| plan.entry.by_step);
-        let running = Running::start(by_step, self.budget);
+        let running = Running::start(by_step, self.site);
         self.recording = Some(Recording { running, rows_before: self.counts.rows.len(), step: None });
     }
 
@@ -69,10 +84,17 @@ impl LaneMeters {
 
     /// Takes in a measured row.
     #[inline]
-    pub(super) fn add_row(&mut self, counts: RowCounts, positions: &[Position], weights: Option<&[f32]>, row: &[f32]) {
+    pub(super) fn add_row(
+        &mut self,
+        counts: RowCounts,
+        positions: &[Position],
+        weights: Option<&[f32]>,
+        row: &[f32],
+        output: Option<OutputRow<'_>>,
+    ) {
         self.counts.rows.push(counts);
         if self.running.by_row {
-            let seen = KeptRow::new(counts, positions, weights, row);
+            let seen = KeptRow::new(counts, positions, weights, row).handing_on(output);
             self.running.look_at(seen);
             self.recording.iter_mut().for_each(|step| step.running.look_at(seen));
         }
@@ -121,8 +143,8 @@ struct Running {
 const OF_ROWS: Needs = Needs::KEPT_WEIGHTS.and(Needs::WHOLE_ROWS);
 
 impl Running {
-    fn start<'a>(plans: impl Iterator<Item = &'a MeterPlan>, budget: Option<usize>) -> Running {
-        let meters: Vec<_> = plans.map(|plan| (plan.entry, (plan.entry.make)(&plan.setting(budget)))).collect();
+    fn start<'a>(plans: impl Iterator<Item = &'a MeterPlan>, site: MeterSite) -> Running {
+        let meters: Vec<_> = plans.map(|plan| (plan.entry, (plan.entry.make)(&plan.setting(site)))).collect();
         let needs = meters.iter().fold(Needs::NOTHING, |needs, (entry, _)| needs.and(entry.needs));
         Running { meters, needs, by_row: needs.has_any(OF_ROWS) }
     }

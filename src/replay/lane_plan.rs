@@ -3,10 +3,11 @@
 use super::caches::{CachePlan, sets_of};
 use super::playback::Playback;
 use crate::budgets::{CacheBudget, CacheBudgets, LayerPlace};
-use crate::keeping::{Combine, Keeping, PromptMode};
+use crate::keeping::{Combine, Keeping, PromptMode, Scope};
+use crate::needs::Needs;
 use crate::policy::entry::{Make, PolicyEntry, Setting};
 use crate::policy::future::Departures;
-use crate::policy::parameter::{RECENT_WINDOW, SINKS, Values};
+use crate::policy::parameter::{OBS_WINDOW, RECENT_WINDOW, SINKS, Value, Values};
 use crate::policy::played::PLAYED;
 use crate::policy::rounding::Rounding;
 use std::borrow::Cow;
@@ -144,13 +145,21 @@ impl LanePlan {
         let Keeping { combine, evict_every, page, prompt, .. } = self.keeping;
         let plans_ahead = matches!(self.entry.make, Make::Future { .. });
         let later = evict_every > 1 || page > 1 || prompt.chunk.is_some();
+        let shares = self.values.iter().any(|(_, value)| matches!(value, Value::Share(_)));
         match () {
+            () if self.budget.is_none() && shares => {
+                Err("it has no budget that anything could be a share of: write a count".to_owned())
+            }
             () if evict_every == 0 || page == 0 || prompt.chunk == Some(0) => {
                 Err("cuts every 0 positions, blocks and chunks of 0 positions do not exist: write 1".to_owned())
             }
             () if combine == Combine::Each && !self.entry.adds => {
                 Err("combine each shows heads one by one, which means nothing to a policy that does not add or vote: \
                      write mean, max or sum"
+                    .to_owned())
+            }
+            () if self.entry.needs.has_any(Needs::OF_TRACES) && self.keeping.scope == Scope::Layer => {
+                Err("it looks at keys or values, of which a layer has several at a position: leave --scope head"
                     .to_owned())
             }
             () if page > 1 && !self.entry.ranked && !plans_ahead => {
@@ -188,7 +197,9 @@ fn check_blocks(page: usize, entry: &PolicyEntry, Setting { budget, values, .. }
         return Err(format!("budget {budget} is not a whole number of blocks of {page}: the nearest is {nearest}"));
     }
     let count = |parameter| if entry.takes(parameter) { values.count(parameter) } else { 0 };
-    let (sinks, window) = (count(&SINKS).div_ceil(page), count(&RECENT_WINDOW).saturating_sub(1).div_ceil(page));
+    // Where there is no other window, the rows that are observed are it.
+    let window = if entry.takes(&RECENT_WINDOW) { &RECENT_WINDOW } else { &OBS_WINDOW };
+    let (sinks, window) = (count(&SINKS).div_ceil(page), count(window).saturating_sub(1).div_ceil(page));
     if budget / page > sinks + window {
         return Ok(());
     }

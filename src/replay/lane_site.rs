@@ -1,17 +1,21 @@
 //! What a lane is told of its cache and of the run.
 
+use super::cache_bytes::bytes_of;
 use super::caches::CachePlan;
 use super::lane_plan::LanePlan;
 use super::options::{Options, ViewKind};
 use super::schedule::Schedule;
 use super::section::HeadRange;
 use crate::keeping::Combine;
-use crate::meter::MeterPlan;
+use crate::meter::{MeterPlan, MeterSite};
 use crate::needs::Needs;
 use crate::policy::entry::Setting;
+use crate::policy::parameter::{RECENT_WINDOW, SINKS};
 use crate::policy::rounding::Rounding;
+use crate::policy::sight::CacheTensors;
 use crate::position::Position;
 use crate::trace::{SelfAttention, TraceInfo};
+use std::sync::Arc;
 
 /// Where a lane works.
 #[derive(Clone, Copy)]
@@ -24,8 +28,6 @@ pub(super) struct LaneSite<'a> {
     pub combine: Combine,
     /// The heads of a batch that the cache serves.
     pub heads: HeadRange,
-    /// The budget in force, as reports have it; `None` where there is none.
-    pub budget: Option<usize>,
     /// When the cache is cut.
     pub schedule: Schedule,
     pub self_attention: SelfAttention,
@@ -39,6 +41,10 @@ pub(super) struct LaneSite<'a> {
     /// Number of positions that the layer attends to, where it is fewer than all.
     pub window: Option<usize>,
     pub meters: &'a [MeterPlan],
+    /// What meters know of it.
+    pub counted: MeterSite,
+    /// What the cache has besides rows, where the policy looks at it.
+    pub tensors: Option<&'a Arc<CacheTensors>>,
 }
 
 impl<'a> LaneSite<'a> {
@@ -56,7 +62,6 @@ impl<'a> LaneSite<'a> {
             needs: plan.entry.needs,
             combine: plan.keeping.combine,
             heads,
-            budget: plan.budget.map(|_| setting.budget),
             schedule: Schedule::new(plan.budget.map(|_| setting.budget), plan.keeping, own),
             self_attention: info.self_attention,
             first: info.first_position,
@@ -65,6 +70,22 @@ impl<'a> LaneSite<'a> {
             rounding: plan.rounding,
             window: cache.window,
             meters: &options.meters,
+            counted: counted(info, cache, plan, setting),
+            tensors: None,
         }
     }
+}
+
+/// What meters know of a kept set.
+fn counted(info: &TraceInfo, cache: &CachePlan, plan: &LanePlan, setting: &Setting) -> MeterSite {
+    let window = |parameter| setting.values.get(parameter).map(|_| setting.values.count(parameter));
+    let mut site = MeterSite::default();
+    site.budget = plan.budget.map(|_| setting.budget);
+    site.recent_window = window(&RECENT_WINDOW);
+    site.sinks = window(&SINKS);
+    site.layer = cache.label.layer;
+    site.window = cache.window;
+    site.first = info.first_position;
+    site.bytes = bytes_of(info, cache);
+    site
 }

@@ -60,6 +60,8 @@ pub struct Options {
     pub budgets: CacheBudgets,
     /// What is counted.
     pub meters: Vec<MeterPlan>,
+    /// Outputs are measured in the rows of every so manieth position, from the first on.
+    pub output_every: usize,
     /// Most bytes that planning ahead may take, for bounds that know the future.
     pub max_memory: u64,
 }
@@ -80,6 +82,7 @@ impl Default for Options {
             threads: 0,
             budgets: CacheBudgets::uniform(),
             meters: meter::defaults(),
+            output_every: 1,
             max_memory: DEFAULT_MAX_MEMORY,
         }
     }

@@ -1,6 +1,7 @@
 //! A lane of a policy: measures what its cache keeps of each row, lets the policy act, counts.
 
 use super::cache::Cache;
+use super::kept_outputs::{Changes, KeptOutputs};
 use super::lane_meters::{Counts, LaneMeters, OF_POLICIES};
 use super::lane_site::LaneSite;
 use super::observer::StepRecord;
@@ -25,6 +26,8 @@ pub(super) struct PolicyLane {
     cache: Cache,
     view: View,
     meters: LaneMeters,
+    /// Where a meter looks at outputs.
+    outputs: Option<Box<KeptOutputs>>,
     has_evicted: bool,
     /// Whether records say what positions were judged by.
     judged: bool,
@@ -36,8 +39,11 @@ impl PolicyLane {
     pub(super) fn new(site: &LaneSite<'_>, policy: Box<dyn Policy>) -> PolicyLane {
         let LaneSite { heads, schedule, self_attention, window, .. } = *site;
         let slots = schedule.budget.unwrap_or(0).saturating_add(1);
-        let mut cache = Cache::new(site.name, policy, slots).rounding_scores(site.rounding);
+        let mut cache =
+            Cache::new(site.name, policy, slots).rounding_scores(site.rounding).seeing(site.tensors.cloned());
         (0..site.first.0).for_each(|position| cache.admit(Position(position)));
+        let meters = LaneMeters::new(site.meters, OF_POLICIES, site.counted);
+        let outputs = outputs_for(&meters);
         PolicyLane {
             heads,
             schedule,
@@ -45,7 +51,8 @@ impl PolicyLane {
             window,
             cache,
             view: View::new(site.needs, site.view, site.combine),
-            meters: LaneMeters::new(site.meters, OF_POLICIES, site.budget),
+            meters,
+            outputs,
             has_evicted: false,
             judged: site.judged,
             played: None,
@@ -65,12 +72,25 @@ impl PolicyLane {
         mut log: Option<&mut Vec<StepRecord>>,
     ) -> Result<()> {
         self.meters.swap(counts);
+        self.start_batch(batch);
         for step in 0..batch.len() {
             self.step(batch, step, log.as_deref_mut())?;
         }
         let ended = self.end_batch(batch);
         self.meters.swap(counts);
         ended
+    }
+
+    /// Makes room for the outputs of a batch.
+    pub(super) fn start_batch(&mut self, batch: &StepBatch) {
+        if let Some((outputs, width)) = self.outputs.as_mut().zip(batch.value_width(self.heads)) {
+            outputs.start(batch.len(), self.heads.len(), width);
+        }
+    }
+
+    /// By how much the outputs of a batch were off, where figures of layers are made of that.
+    pub(super) fn changes(&self) -> Option<&Changes> {
+        self.outputs.as_ref().and_then(|outputs| outputs.changes())
     }
 
     /// Counts what the steps of a batch showed, and checks the policy's state: once a batch, since it is a
@@ -113,6 +133,9 @@ impl PolicyLane {
         let mut victims = log.is_some().then(Vec::new);
         let evicted = self.evict(position, victims.as_mut())?;
         let (kept, measured) = (self.cache.kept().len(), known && !in_prompt);
+        if !in_prompt {
+            self.meters.show_held(position, self.cache.kept());
+        }
         self.meters.add_step(StepCounts::new(in_prompt, measured, Some(Held::new(kept, evicted, expired))));
         if let (Some(log), Some(victims)) = (log, victims) {
             let counted = self.meters.recorded();
@@ -166,7 +189,11 @@ impl PolicyLane {
             if counted {
                 let hits = hits(row.facts, self.cache.kept(), found, weights);
                 let counts = RowCounts::new(position, head, found.mass, row.facts.total, self.has_evicted, Some(hits));
-                self.meters.add_row(counts, self.cache.kept(), weights, row.weights);
+                let output = self.outputs.as_mut().zip(batch.output(step, self.heads.start + head)).zip(weights);
+                let output = output.map(|((outputs, whole), weights)| {
+                    outputs.measure(whole, position, self.cache.kept(), weights, (step, head))
+                });
+                self.meters.add_row(counts, self.cache.kept(), weights, row.weights, output);
             }
             self.view.add_head(heads);
         }
@@ -174,6 +201,14 @@ impl PolicyLane {
             self.cache.observe(position, batch.row(step, self.heads.start).weights.len(), shown);
         }
     }
+}
+
+/// What measures outputs, where a meter looks at them.
+fn outputs_for(meters: &LaneMeters) -> Option<Box<KeptOutputs>> {
+    let [of_heads, of_layers] = meters.look_at_outputs();
+    let mut outputs = of_heads.then(Box::<KeptOutputs>::default);
+    outputs.iter_mut().filter(|_| of_layers).for_each(|outputs| outputs.keep_changes());
+    outputs
 }
 
 /// How many of a row's marked positions are kept. Without weights it has no peak and no tie to look for.

@@ -15,7 +15,7 @@ use super::planning::{check_memory, plan_ahead};
 use super::section::{Section, SetPlace, cohorts_of};
 use crate::error::{Error, Result};
 use crate::keeping::{PromptMode, Scope};
-use crate::meter::Tally;
+use crate::meter::{MeterPlan, Tally};
 use crate::needs::Needs;
 use crate::threads::on_threads;
 use crate::trace::Source;
@@ -32,10 +32,17 @@ pub fn replay(
     options: &Options,
     observer: &dyn Observer,
 ) -> Result<Vec<Outcome>> {
+    let options = &Options { meters: offered(source, &options.meters), ..options.clone() };
     let budgets = check(source, caches, lanes, options)?;
     let sets = Sets { caches, layers: sets_of(caches, Scope::Layer) };
     let context = Context { source, lanes, sets: &sets, budgets: &budgets, options, observer };
     on_threads(options.threads, || replay_all(context))?
+}
+
+/// The meters that run on this trace: those that it has what they need for, and those that were asked for by name.
+fn offered(source: &dyn Source, meters: &[MeterPlan]) -> Vec<MeterPlan> {
+    let runs = |plan: &&MeterPlan| !plan.where_offered || plan.entry.needs.missing_in(source.offers()).is_none();
+    meters.iter().filter(runs).cloned().collect()
 }
 
 /// The budget of each lane (outer) on each of its kept sets, where all is possible.
@@ -75,10 +82,10 @@ fn check_offered(source: &dyn Source, needs: Needs) -> Result<(), String> {
 
 fn replay_all(context: Context<'_>) -> Result<Vec<Outcome>> {
     let planned = plan_ahead(context)?;
-    let cohorts = cohorts_of(context.sets.caches, context.lanes);
+    let cohorts = cohorts_of(context.sets.caches, context.lanes, &context.options.meters);
     let recorded = context.observer.needs().has(Needs::STEP_RECORDS);
     let many = cohorts.len() >= 2 * rayon::current_num_threads() && !recorded;
-    let one = |sections: &Vec<Section<'_>>| Cohort::new(context, sections, &planned, !many).replay();
+    let one = |sections: &Vec<Section<'_>>| Cohort::new(context, sections, &planned, !many)?.replay();
     let tallies: Vec<Vec<Vec<(SetPlace, Tally)>>> =
         if many { in_parallel(&cohorts, one)? } else { cohorts.iter().map(one).collect::<Result<_>>()? };
     Ok(outcomes(context, tallies))

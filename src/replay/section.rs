@@ -6,6 +6,7 @@
 use super::caches::{CachePlan, LayerSet, layer_sets};
 use super::lane_plan::LanePlan;
 use crate::keeping::Scope;
+use crate::meter::MeterPlan;
 use crate::needs::Needs;
 use std::borrow::Cow;
 
@@ -83,11 +84,16 @@ pub(super) fn sets(sections: &[Section<'_>], scope: Scope) -> Vec<SetPlace> {
 }
 
 /// The sections that stand side by side, for every such group: most are a single cache. Caches stand together
-/// where a lane keeps one set for a layer, and where a coupled lane serves them: those of one head, in the
+/// where a lane keeps one set for a layer or a meter looks at whole layers, and where a coupled lane serves them: those of one head, in the
 /// order of layers, or all where both are so.
-pub(super) fn cohorts_of<'a>(caches: &'a [CachePlan], lanes: &[LanePlan]) -> Vec<Vec<Section<'a>>> {
+pub(super) fn cohorts_of<'a>(
+    caches: &'a [CachePlan],
+    lanes: &[LanePlan],
+    meters: &[MeterPlan],
+) -> Vec<Vec<Section<'a>>> {
     let coupled = lanes.iter().any(|lane| lane.entry.needs.has(Needs::LAYERS));
-    let of_layers = lanes.iter().any(|lane| lane.keeping.scope == Scope::Layer);
+    let of_layers = lanes.iter().any(|lane| lane.keeping.scope == Scope::Layer)
+        || meters.iter().any(|plan| plan.entry.needs.has(Needs::PROJECTION));
     let sections: Vec<Section<'a>> = if of_layers {
         let layers = layer_sets(caches).into_iter().enumerate();
         layers.map(|(index, layer)| Section::of_layer(index, layer, caches)).collect()

@@ -25,7 +25,7 @@ pub(super) struct SelectorLane {
 impl SelectorLane {
     pub(super) fn new(site: &LaneSite<'_>, selector: Box<dyn Selector>) -> SelectorLane {
         let LaneSite { heads, schedule, window, .. } = *site;
-        let meters = LaneMeters::new(site.meters, Needs::HITS.and(Needs::READS), site.budget);
+        let meters = LaneMeters::new(site.meters, Needs::HITS.and(Needs::READS), site.counted);
         SelectorLane { selector, heads, schedule, window, meters, reads: Reads::default() }
     }
 
@@ -56,7 +56,7 @@ impl SelectorLane {
         let retained = Oracle.retained(BoundRow::new(alive, read));
         let some_left = alive.len() > read;
         let counts = RowCounts::new(position, head, retained, row.facts.total, some_left, Some(hits(row.facts, read)));
-        self.meters.add_row(counts, &[], None, row.weights);
+        self.meters.add_row(counts, &[], None, row.weights, None);
     }
 
     fn first_in_window(&self, step: Position) -> usize {

@@ -1,14 +1,22 @@
 //! Consecutive steps of a section: the rows of its query heads, each its own, and the facts of each row.
 
+use super::layer_outputs::LayerRows;
+use super::outputs::{WholeOutput, WholeOutputs};
 use super::row_facts::RowFacts;
 use super::section::HeadRange;
 use crate::position::Position;
+use crate::tensors::HeadTensors;
 use crate::trace::RowBlock;
+use std::sync::Arc;
 
 /// Consecutive steps of a section.
 #[derive(Default)]
 pub(super) struct StepBatch {
     pub(super) heads: Vec<HeadRows>,
+    /// What the heads have, where outputs are measured.
+    pub(super) tensors: Option<Arc<[HeadTensors]>>,
+    /// What the layer adds, where it is measured.
+    pub(super) layer: Option<LayerRows>,
 }
 
 /// The rows of one query head in a batch.
@@ -17,6 +25,8 @@ pub(super) struct HeadRows {
     pub(super) rows: RowBlock,
     /// One entry per row, `None` where there is no information.
     pub(super) facts: Vec<Option<RowFacts>>,
+    /// What the head hands on, where that is measured.
+    pub(super) outputs: WholeOutputs,
 }
 
 /// A row with its facts.
@@ -58,6 +68,17 @@ impl StepBatch {
     #[inline]
     pub(super) fn is_known(&self, step: usize, heads: HeadRange) -> bool {
         self.heads[heads.start..heads.end].iter().all(|head| head.facts[step].is_some())
+    }
+
+    /// Channels of a value of these heads, where outputs are measured.
+    pub(super) fn value_width(&self, heads: HeadRange) -> Option<usize> {
+        self.tensors.as_ref().and_then(|tensors| tensors.get(heads.start)).map(|head| head.values.rows.width())
+    }
+
+    /// The output of a head in a step, where it is measured.
+    #[inline]
+    pub(super) fn output(&self, step: usize, head: usize) -> Option<WholeOutput<'_>> {
+        self.heads[head].outputs.get(step, &self.tensors.as_ref()?[head])
     }
 
     /// The row of a head in a step that [is known](StepBatch::is_known).

@@ -40,6 +40,8 @@ pub struct Identity {
     pub expiry: bool,
     /// k of the heavy-hitter recall.
     pub heavy_hitters: usize,
+    /// Outputs were measured in the rows of every so manieth position; `None` where they were not.
+    pub output_every: Option<usize>,
     /// How the budget was dealt out to layers, as it was asked for.
     pub layer_shape: String,
 }
@@ -64,6 +66,7 @@ impl Identity {
             view: "raw",
             expiry: true,
             heavy_hitters: crate::replay::DEFAULT_HEAVY_HITTERS,
+            output_every: None,
             layer_shape: "uniform".to_owned(),
         }
     }
@@ -75,6 +78,7 @@ impl Identity {
             "layer_shape" => Cell::text(&self.layer_shape),
             "view" => Cell::text(self.view),
             "heavy_hitters" => Cell::count(Some(self.heavy_hitters)),
+            "output_every" => Cell::count(self.output_every),
             "kv_heads" => label(&self.kv_heads),
             "rows" => Cell::count(Some(self.rows)),
             "rows_total" => Cell::count(Some(self.rows_total)),

@@ -16,6 +16,11 @@ const FIRST: [&str; 3] = ["trace", "layer", "head"];
 /// Keys that are always shown.
 const LANE: [&str; 2] = ["policy", "budget"];
 
+/// Keys that say how caches are kept, each with what is done where nothing is said: shown wherever anything else
+/// is.
+const KEPT: [(&str, &str); 5] =
+    [("scope", "head"), ("combine", "mean"), ("evict_every", "1"), ("page", "1"), ("prompt", "stream")];
+
 /// Figures without better or worse that are shown all the same.
 const DESCRIBING: [&str; 2] = ["mean_kept", "peak_kept"];
 
@@ -54,7 +59,8 @@ fn keys(results: &Results) -> (Vec<usize>, Vec<usize>) {
     let (mut shown, mut spare) = (Vec::new(), Vec::new());
     for (at, column) in results.columns().iter().enumerate().filter(|(_, column)| column.is_key()) {
         let always = LANE.contains(&&*column.name);
-        if !always && !varies(results, at) {
+        let unusual = is_unusual(results, at);
+        if !always && !unusual.unwrap_or_else(|| varies(results, at)) {
             continue;
         }
         let needed = always
@@ -63,7 +69,7 @@ fn keys(results: &Results) -> (Vec<usize>, Vec<usize>) {
                 Role::Lane => tells_apart(results, at, &[&FIRST[..], &LANE].concat()),
                 _ => tells_apart(results, at, &FIRST),
             };
-        if needed || column.role != Role::Replayed {
+        if needed || unusual == Some(true) || column.role != Role::Replayed {
             shown.push(at);
         }
         if !needed {
@@ -71,6 +77,13 @@ fn keys(results: &Results) -> (Vec<usize>, Vec<usize>) {
         }
     }
     (shown, spare)
+}
+
+/// Whether any line says something unusual in a key that says how caches are kept; `None` of any other key.
+fn is_unusual(results: &Results, column: usize) -> Option<bool> {
+    let usual = KEPT.iter().find(|(name, _)| results.columns()[column].name == *name)?.1;
+    let mut cells = results.lines().iter().map(|line| &line[column]);
+    Some(cells.any(|cell| !cell.is_blank() && cell.exact() != usual))
 }
 
 /// Whether a key differs between lines that other columns do not tell apart.

@@ -82,10 +82,14 @@ pub enum Merge {
 
 /// Figures in the order in which people ask for them; the others follow.
 const READ_FIRST: &[&str] = &[
+    "predicted_loss",
+    "layer_error",
     "retained_mass",
     "retained_mass_full",
     "peak_miss_rate",
     "broken_row_rate",
+    "update_error",
+    "output_error",
     "heavy_recall",
     "pivotal_hit_rate",
     "recovery_oracle",
@@ -243,6 +247,12 @@ const KEYS: &[Column] = &[
     replayed("view", "", CellKind::Text, "what policies saw: raw or renormalized weights"),
     replayed("heavy_hitters", "positions", CellKind::Count, "k of heavy_recall"),
     replayed(
+        "output_every",
+        "positions",
+        CellKind::Count,
+        "outputs were measured in the rows of every so manieth position",
+    ),
+    replayed(
         "kv_heads",
         "",
         CellKind::Label,
@@ -313,7 +323,7 @@ fn of_parameter(parameter: &'static Parameter) -> Column {
 fn of_sum(meter: &MeterEntry, sum: &'static Sum) -> Column {
     let kind = if sum.kind == Kind::Count { CellKind::Count } else { CellKind::Real };
     let merge = match sum.merge {
-        _ if meter.joint.is_some() => Merge::Whole,
+        _ if meter.of_wholes => Merge::Whole,
         meter::Merge::Add => Merge::Add,
         meter::Merge::Least => Merge::Least,
         meter::Merge::Most => Merge::Most,

@@ -3,7 +3,9 @@
 use super::options::{ReadOption, ReadOptions};
 use super::{Metadata, RowReader, Source, StreamInfo, TraceInfo, hash};
 use crate::error::{Error, Result};
+use crate::needs::Needs;
 use crate::position::Position;
+use crate::tensors::{HeadTensors, LayerTensors};
 use crate::word::Word;
 
 /// What the files of one trace must agree on.
@@ -97,6 +99,20 @@ impl Source for JoinedTrace {
     fn open(&self, stream: usize) -> Result<Box<dyn RowReader>> {
         let (source, stream) = self.streams[stream];
         self.sources[source].open(stream)
+    }
+
+    fn offers(&self) -> Needs {
+        self.sources.iter().map(|source| source.offers()).reduce(Needs::common).unwrap_or(Needs::WHOLE_ROWS)
+    }
+
+    fn head_tensors(&self, stream: usize, needs: Needs) -> Result<Option<HeadTensors>> {
+        let (source, stream) = self.streams[stream];
+        self.sources[source].head_tensors(stream, needs)
+    }
+
+    fn layer_tensors(&self, layer: u32) -> Result<Option<LayerTensors>> {
+        let found = self.sources.iter().map(|source| source.layer_tensors(layer));
+        found.filter_map(Result::transpose).next().transpose()
     }
 
     fn content_hash(&self) -> Result<String> {

@@ -251,7 +251,7 @@ impl Scan {
             rows: lines.len(),
             dtype: "json",
         };
-        let said = header.seq_len;
+        let (said, begins) = (header.seq_len, header.first_position);
         let mut info = TraceInfo {
             name: self.name,
             format: "jsonl",
@@ -261,10 +261,9 @@ impl Scan {
             streams: self.streams.iter().map(describe).collect(),
             metadata: Metadata::new(),
             facts: ModelFacts::default(),
-            notes: said
-                .filter(|said| found > 0 && *said > found)
-                .map(|said| longer_than_found(said, found))
+            notes: [longer_than_found(said, found), begins_elsewhere(begins, self.first_position)]
                 .into_iter()
+                .flatten()
                 .collect(),
             read_as: Vec::new(),
         };
@@ -273,6 +272,13 @@ impl Scan {
     }
 }
 
-fn longer_than_found(said: usize, found: usize) -> String {
-    format!("the header says {said} positions, the rows make {found}: percentages are of {said}")
+fn longer_than_found(said: Option<usize>, found: usize) -> Option<String> {
+    let said = said.filter(|said| found > 0 && *said > found)?;
+    Some(format!("the header says {said} positions, the rows make {found}: percentages are of {said}"))
+}
+
+fn begins_elsewhere(header: Option<usize>, taken: Option<usize>) -> Option<String> {
+    let (header, taken) = (header?, taken?);
+    (header != taken)
+        .then(|| format!("its header says that first_position is {header}: --first-position makes it {taken}"))
 }

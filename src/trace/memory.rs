@@ -44,8 +44,11 @@ impl MemoryTrace {
     /// step from [`MemoryTrace::with_first_position`] on, and has one weight per position that it sees.
     ///
     /// # Errors
-    /// When a row has another length, or the layer and head are there already.
+    /// When a row has another length, the head has no name, or the layer and head are there already.
     pub fn with_stream(mut self, layer: u32, head: &str, rows: Rows) -> Result<MemoryTrace> {
+        if head.is_empty() {
+            return Err(Error::data(&self.info.name, format!("a head of layer {layer} has no name")));
+        }
         let label = StreamLabel { layer, head: Head::parse(head) };
         self.check_rows(&label, &rows)?;
         let Err(at) = self.info.streams.binary_search_by(|stream| stream.label.cmp(&label)) else {

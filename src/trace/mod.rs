@@ -46,6 +46,7 @@ pub use watch::RowSums;
 use crate::error::{Error, Result};
 use crate::needs::Needs;
 use crate::position::Position;
+use crate::tensors::{HeadTensors, LayerTensors};
 use crate::word::Word;
 
 /// Whether a row holds the weight that a token paid to itself.
@@ -194,6 +195,25 @@ pub trait Source: Send + Sync {
     /// What its steps hold: every trace has rows, some have more.
     fn offers(&self) -> Needs {
         Needs::WHOLE_ROWS
+    }
+
+    /// What a stream's query head has besides rows; `None` where the trace holds none of it. Gradients are read
+    /// where `needs` has them.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or holds what it must not.
+    fn head_tensors(&self, stream: usize, needs: Needs) -> Result<Option<HeadTensors>> {
+        let _ = (stream, needs);
+        Ok(None)
+    }
+
+    /// What stands behind the heads of a layer; `None` where the trace does not hold it.
+    ///
+    /// # Errors
+    /// As [`Source::head_tensors`].
+    fn layer_tensors(&self, layer: u32) -> Result<Option<LayerTensors>> {
+        let _ = layer;
+        Ok(None)
     }
 
     /// A short text that tells the content of this trace from that of others, whichever of its streams are

@@ -6,6 +6,7 @@ use super::{About, RowBlock, RowReader, Source, TraceInfo, hash};
 use crate::error::{Error, Result};
 use crate::needs::Needs;
 use crate::position::Position;
+use crate::tensors::{HeadTensors, LayerTensors};
 
 /// A trace that has been opened.
 pub(super) struct OpenedTrace {
@@ -101,6 +102,14 @@ impl Source for OpenedTrace {
 
     fn offers(&self) -> Needs {
         self.source.offers()
+    }
+
+    fn head_tensors(&self, stream: usize, needs: Needs) -> Result<Option<HeadTensors>> {
+        self.source.head_tensors(stream, needs)
+    }
+
+    fn layer_tensors(&self, layer: u32) -> Result<Option<LayerTensors>> {
+        self.source.layer_tensors(layer)
     }
 
     fn content_hash(&self) -> Result<String> {

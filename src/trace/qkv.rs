@@ -10,6 +10,7 @@
 //! - [`settings`]: what metadata says of scores: scale, soft cap, window
 //! - [`native`], [`kvp`]: the two layouts of files
 //! - [`source`], [`rows`]: streams, and the rows of one
+//! - [`tensors`]: the numbers behind rows, for those who measure outputs
 //! - [`inspect`]: what such a trace looks like
 //!
 //! The layout of the native file, and every rule, is in docs/formats.md.
@@ -24,6 +25,7 @@ mod native;
 mod rows;
 mod settings;
 mod source;
+mod tensors;
 
 pub(super) use kvp::{is_folder, open as open_folder};
 pub(super) use names::is_of_products;

@@ -3,9 +3,9 @@
 //! Reads and checks the header (with the `safetensors` crate), then streams rows; writes native
 //! files. The tensor data is never held whole. A file of other tensors is handed to the square arrays.
 
+mod entries;
 mod header;
 mod lists;
-mod names;
 mod raw;
 mod read;
 mod square;

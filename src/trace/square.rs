@@ -10,6 +10,7 @@ mod array;
 mod assemble;
 mod cells;
 mod choose;
+mod contradicted;
 mod dump;
 mod find;
 mod frame;

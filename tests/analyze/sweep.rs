@@ -74,8 +74,8 @@ fn it_says_what_it_swept_and_the_closest_bound_that_time_and_memory_allow() {
     let advice = advised(&source, &sweep);
     assert_eq!(advice.policies, ["h2o", "scissorhands", "tova", "snapkv", "streaming-llm"]);
     assert_eq!((advice.budgets, advice.windows, advice.caches), (vec![16, 32], vec![0, 8, 16], 1));
-    // Three policies with a window: 2 + 3 windows below the budgets; two without, and the bound.
-    assert_eq!((advice.lanes, advice.bound), (3 * 5 + 3 * 2, "optimal"));
+    // Three policies with a window: 2 + 3 windows below the budgets; two without, and two bounds.
+    assert_eq!((advice.lanes, advice.bound), (3 * 5 + 4 * 2, "optimal"));
     let caches = caches_of(source.info()).expect("sound metadata");
     let poor = Options { max_memory: 1000, ..Options::default() };
     let advice = advise(&source, &caches, &poor, &sweep, &NoObserver).expect("the oracle needs no memory");

@@ -168,6 +168,7 @@ pub fn assert_same_steps(records: &[StepRecord], steps: &[Step], what: &str) {
 pub fn assert_same_counts(tally: &Tally, steps: &[Step], what: &str) {
     let seen_of = |step: &Step| StepSeen {
         kept: step.kept.len(),
+        positions: step.kept.clone(),
         evicted: step.victims.len(),
         expired: step.expired.len(),
         measured: !step.measured.is_empty(),
@@ -177,6 +178,8 @@ pub fn assert_same_counts(tally: &Tally, steps: &[Step], what: &str) {
         rows: steps.iter().flat_map(|step| step.measured.clone()).collect(),
         steps: steps.iter().map(seen_of).collect(),
         budget: tally.number("budget_sum").map(|budget| budget.as_f64() as usize),
+        window: tally.number("window_sum").map(|window| window.as_f64() as usize),
+        own_sinks: tally.number("sinks_sum").map(|sinks| sinks.as_f64() as usize),
         sinks: 4,
     };
     as_meters::assert_same_sums(what, tally, &seen);

@@ -79,7 +79,7 @@ impl Dice {
     /// A lane of every entry of the table that has a kept set or bounds one, with small random parameters;
     /// impossible ones are left out.
     pub fn lanes(&mut self, budget: usize) -> Vec<LanePlan> {
-        let entries = POLICIES.iter().filter(|entry| !entry.is_selector());
+        let entries = POLICIES.iter().filter(|entry| !entry.is_selector() && !entry.needs_more_than_rows());
         let mut lanes: Vec<LanePlan> = entries.map(|entry| LanePlan::new(entry, budget)).collect();
         for lane in &mut lanes {
             for (parameter, _) in lane.entry.parameters {

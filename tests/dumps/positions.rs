@@ -315,6 +315,35 @@ fn a_trace_that_begins_late_survives_the_native_format() {
 }
 
 #[test]
+fn what_is_said_otherwise_than_the_metadata_holds_and_is_noted() {
+    let (folder, rows) = (Folder::new(), triangle(1, 7));
+    let weights = padded(&rows[4..], 7).concat();
+    let said = [("self", "included"), ("first_position", "9"), ("column_offset.0", "5")];
+    let path = folder.write("a.safetensors", &safetensors(&said, &[("x", "F32", &[3, 7], &weights)]));
+    let notes = |options: &ReadOptions| open_with(&path, options).info().notes.clone();
+    let same = ReadOptions { column_offset: PerLayer::all(5), ..standing_at(9) };
+    let (before, same) = (notes(&NONE()), notes(&same));
+    assert_eq!(same, before, "nothing is said otherwise");
+    let other = ReadOptions {
+        self_attention: Some(SelfAttention::Excluded),
+        column_offset: PerLayer::all(4),
+        ..standing_at(8)
+    };
+    let made = |key, was, flag, now| format!("its metadata says that {key} is \"{was}\": {flag} makes it {now}");
+    let wanted = [
+        made("self", "included", "--self", "excluded"),
+        made("first_position", "9", "--first-position", "8"),
+        made("column_offset.0", "5", "--column-offset", "4"),
+    ];
+    let found = notes(&other);
+    wanted.iter().for_each(|note| assert!(found.contains(note), "{note}: {found:?}"));
+    let lines = folder.write("a.jsonl", b"{\"kvsim\":1,\"self\":\"included\",\"first_position\":3}\n");
+    let note = "its header says that first_position is 3: --first-position makes it 1";
+    assert_eq!(open_with(&lines, &standing_at(1)).info().notes, [note]);
+    assert!(open_with(&lines, &standing_at(3)).info().notes.is_empty());
+}
+
+#[test]
 fn options_without_a_use_are_refused_by_name() {
     let (folder, path) = (Folder::new(), |folder: &Folder| folder.write("a.jsonl", b""));
     let problem = failure(&path(&folder), &starting_at(3));

@@ -3,6 +3,7 @@
 #[allow(dead_code, reason = "shared with the other programs of tests")]
 #[path = "../suite/common/mod.rs"]
 mod common;
+mod openvino;
 mod prompt_end;
 #[path = "../reference/mod.rs"]
 mod reference;

@@ -93,7 +93,8 @@ fn kept_on(source: &dyn Source, caches: &[CachePlan], lane: &LanePlan, prompt: u
     log.0.into_inner().expect("no thread panicked")
 }
 
-fn lane(policy: &str, budget: usize, parameters: &[(&str, &str)]) -> LanePlan {
+/// A lane, its parameters as they are written.
+pub fn lane(policy: &str, budget: usize, parameters: &[(&str, &str)]) -> LanePlan {
     let mut lane = LanePlan::new(find(policy).expect("in the table"), budget);
     for (name, text) in parameters {
         let parameter = PARAMETERS.iter().find(|parameter| parameter.name == *name).expect("a parameter");
@@ -241,6 +242,7 @@ fn what_makes_no_sense_is_refused_with_the_remedy() {
     at("cake", &["--budget", "64", "--layer-budget", "pyramid:4"], &["cake", "leave the layer budget uniform"]);
     at("ada-kv", &["--budget", "64", "--prompt", "block"], &["--prompt once"]);
     at("ada-kv", &["--budget", "64", "--combine", "each"], &["ada-kv", "combine each"]);
+    at("simlayer-kv:recent-window=50%", &[], &["simlayer-kv", "no budget", "write a count"]);
     let short = ["--prompt-len", "20", "--policy", "ada-kv", "--budget", "64"];
     refuses(&short, &["obs-window 32 leaves no prefix of a prompt of 20 positions"]);
 }

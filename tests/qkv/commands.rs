@@ -85,10 +85,25 @@ fn a_replay_gives_the_figures_of_the_rows_that_convert_writes() {
     let (from, to) = (folder.write("made.safetensors", file().bytes()), folder.at("rows.safetensors"));
     assert_eq!(kvsim(&["convert", "--quiet", &from, "-o", &to]).code, 0);
     let replay = |trace: &str, threads: &str| {
-        let args = ["replay", "--quiet", "--budget", "8", "--recent-window", "2", "--format", "json"];
+        let args = [
+            "replay",
+            "--quiet",
+            "--budget",
+            "8",
+            "--recent-window",
+            "2",
+            "--obs-window",
+            "4",
+            "--format",
+            "json",
+            // Outputs are what rows do not have.
+            "--meters",
+            "mass,heavy,pivotal,peaks,kept",
+        ];
         let report = kvsim(&[&args[..], &["--per-stream", "--threads", threads, trace]].concat()).report();
         // The name of the file and the hash of its content are another's.
-        let of_file = |line: &&str| line.contains("\"trace\":") || line.contains("\"content\":");
+        let of_file =
+            |line: &&str| ["trace", "content", "output_every"].iter().any(|key| line.contains(&format!("\"{key}\":")));
         report.lines().filter(|line| !of_file(line)).map(|line| format!("{line}\n")).collect::<String>()
     };
     let wanted = replay(&to, "1");

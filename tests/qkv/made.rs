@@ -117,6 +117,37 @@ impl File {
             let numbers = sinks.iter().map(|sink| *sink as f32).collect();
             self.tensors.push(Tensor::new(&format!("sink.{number}"), Stored::F32, &[sinks.len()], numbers));
         }
+        self.add_behind(layer, stored);
+    }
+
+    /// What stands behind the heads, and gradients at their outputs.
+    fn add_behind(&mut self, layer: &Layer, stored: Stored) {
+        let number = layer.number;
+        let narrow = |numbers: &[f64]| numbers.iter().map(|number| *number as f32).collect::<Vec<f32>>();
+        if let Some(output) = &layer.output {
+            let shape = [output.rows(), output.width];
+            self.tensors.push(Tensor::new(&format!("output.{number}"), stored, &shape, output.numbers.clone()));
+        }
+        if let Some(norm) = &layer.output_norm {
+            let gain = narrow(&norm.gain);
+            self.tensors.push(Tensor::new(&format!("output_norm.{number}"), Stored::F32, &[gain.len()], gain));
+            self.say("output_norm_epsilon", &norm.epsilon.to_string());
+        }
+        if let Some(norms) = &layer.residual_norm {
+            let norms = narrow(norms);
+            self.tensors.push(Tensor::new(&format!("residual_norm.{number}"), Stored::F32, &[norms.len()], norms));
+        }
+        for (head, gradient) in layer.gradients.iter().flatten().enumerate() {
+            let samples = gradient.rows() / layer.positions();
+            let shape = [samples, layer.positions(), gradient.width];
+            self.tensors.push(Tensor::new(
+                &format!("gradient.{number}.{head}"),
+                stored,
+                &shape,
+                gradient.numbers.clone(),
+            ));
+            self.say("gradient_samples", &samples.to_string());
+        }
     }
 
     /// The same numbers, all heads of a layer in one tensor, with or without a 1 before.

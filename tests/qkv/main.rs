@@ -2,8 +2,9 @@
 //! exact answers, and the crate held to it.
 //!
 //! [`slow`] is the reference; [`by_hand`] and [`published`] say that it is right. [`rows`], [`recorded`],
-//! [`refusals`] and [`commands`] hold the crate to it, on traces that [`made`] writes and on recorded ones.
+//! [`agree`], [`outputs`], [`refusals`] and [`commands`] hold the crate to it, on traces that [`made`] writes and on recorded ones.
 
+mod agree;
 mod by_hand;
 mod commands;
 #[allow(dead_code, reason = "shared with the other programs of tests")]
@@ -11,6 +12,7 @@ mod commands;
 mod common;
 mod folders;
 mod made;
+mod outputs;
 mod published;
 #[allow(dead_code, reason = "shared with the other programs of tests")]
 #[path = "../reference/random.rs"]

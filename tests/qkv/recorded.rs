@@ -24,7 +24,10 @@ fn caches(source: &dyn Source) -> Vec<CachePlan> {
 }
 
 fn outcomes(source: &dyn Source, lanes: &[LanePlan]) -> Vec<Outcome> {
-    replay(source, &caches(source), lanes, &Options::default(), &NoObserver).expect("a sound replay")
+    // Outputs are what rows do not have.
+    let meters = kvsim::meter::chosen("mass,heavy,pivotal,peaks,kept").expect("meters of rows");
+    replay(source, &caches(source), lanes, &Options { meters, ..Options::default() }, &NoObserver)
+        .expect("a sound replay")
 }
 
 /// Retained mass of one lane over all caches.

@@ -136,7 +136,7 @@ impl Cache {
         victims
     }
 
-    /// Removes whole blocks of `page` positions, those of least worth first, the lower of equal ones, until no
+    /// Removes whole blocks of `page` positions, those with the fewest slots out of reach and of least worth first, the lower of equal ones, until no
     /// more than `budget` is kept.
     pub fn evict_blocks(&mut self, budget: usize, page: usize) -> Vec<u32> {
         let ranks = self.policy.rank(&self.kept);
@@ -146,19 +146,20 @@ impl Cache {
             let slots: Vec<usize> =
                 (0..self.kept.len()).filter(|&slot| self.kept[slot] as usize / page == block).collect();
             let filling = block == newest / page && (newest + 1) % page != 0;
-            if slots.is_empty() || filling || slots.iter().any(|&slot| ranks[slot].is_none()) {
+            if slots.is_empty() || filling {
                 continue;
             }
             let mut sum = 0.0;
             for &slot in &slots {
-                sum += ranks[slot].expect("in reach");
+                sum += ranks[slot].unwrap_or(0.0);
             }
             let worth = if slots.len() == page { sum } else { sum / slots.len() as f64 * page as f64 };
-            blocks.push((worth, slots));
+            let out_of_reach = slots.iter().filter(|&&slot| ranks[slot].is_none()).count();
+            blocks.push((out_of_reach, worth, slots));
         }
         blocks.sort_by(|left, right| left.partial_cmp(right).expect("no worth is NaN"));
         let mut victims: Vec<u32> = Vec::new();
-        for (_, slots) in blocks {
+        for (_, _, slots) in blocks {
             if self.kept.len() - victims.len() > budget {
                 victims.extend(slots.iter().map(|&slot| self.kept[slot]));
             }

@@ -118,11 +118,6 @@ impl Policy for Roco {
         lowest(&self.within_reach(kept), kept.len() - budget, |position| self.weights.mean(position))
     }
 
-    fn rank(&mut self, kept: &[u32]) -> Vec<Option<f64>> {
-        let within_reach = self.within_reach(kept);
-        kept.iter().map(|position| within_reach.contains(position).then(|| self.weights.mean(*position))).collect()
-    }
-
     fn forget(&mut self, position: u32) {
         self.weights.0.remove(&position);
     }

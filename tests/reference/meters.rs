@@ -11,6 +11,10 @@ pub struct Seen {
     pub steps: Vec<StepSeen>,
     /// Positions held between steps at most; none without a budget.
     pub budget: Option<usize>,
+    /// Newest positions that are never evicted, where the policy has such a window.
+    pub window: Option<usize>,
+    /// First positions that are never evicted, where the policy has some.
+    pub own_sinks: Option<usize>,
     /// Positions that count as sinks.
     pub sinks: usize,
 }
@@ -19,7 +23,7 @@ impl Seen {
     /// One measured step, its rows alone.
     pub fn step(rows: Vec<Measured>) -> Seen {
         let step = StepSeen { measured: true, ..StepSeen::default() };
-        Seen { rows, steps: vec![step], budget: None, sinks: 4 }
+        Seen { rows, steps: vec![step], sinks: 4, ..Seen::default() }
     }
 }
 
@@ -28,6 +32,8 @@ impl Seen {
 pub struct StepSeen {
     /// Positions held after it.
     pub kept: usize,
+    /// Which they are.
+    pub positions: Vec<u32>,
     /// Positions evicted in it.
     pub evicted: usize,
     /// Positions that expired in it.
@@ -49,10 +55,12 @@ pub const METERS: &[(&str, Twin)] = &[
     ("pivotal", pivotal),
     ("peaks", peaks),
     ("kept", kept),
+    ("memory", memory),
     ("budget", budget),
     ("read", read),
     ("kept_entropy", kept_entropy),
     ("sink_mass", sink_mass),
+    ("pages", pages),
 ];
 
 fn count<T>(items: &[T], holds: impl Fn(&T) -> bool) -> Option<f64> {
@@ -108,6 +116,8 @@ fn peaks(seen: &Seen) -> Vec<(&'static str, Option<f64>)> {
 
 /// The bytes that an implementation takes are its own affair: they have no twin.
 fn kept(seen: &Seen) -> Vec<(&'static str, Option<f64>)> {
+    let in_prompt = seen.steps.iter().filter(|step| step.in_prompt);
+    let prompt_peak = in_prompt.map(|step| step.kept + step.evicted).max();
     let after_prompt: Vec<StepSeen> = seen.steps.iter().filter(|step| !step.in_prompt).cloned().collect();
     vec![
         ("eviction_calls", count(&seen.steps, |step| step.evicted > 0)),
@@ -115,11 +125,53 @@ fn kept(seen: &Seen) -> Vec<(&'static str, Option<f64>)> {
         ("expired", total(&seen.steps, |step| step.expired as f64)),
         ("kept_sum", total(&after_prompt, |step| step.kept as f64)),
         ("peak_kept", Some(after_prompt.iter().map(|step| step.kept).max().unwrap_or(0) as f64)),
+        ("prompt_peak", prompt_peak.map(|peak| peak as f64)),
     ]
 }
 
 fn budget(seen: &Seen) -> Vec<(&'static str, Option<f64>)> {
-    vec![("budget_sum", seen.budget.map(|budget| budget as f64)), ("budgeted_caches", seen.budget.map(|_| 1.0))]
+    let (number, one) = (|count: usize| count as f64, |_: usize| 1.0);
+    vec![
+        ("budget_sum", seen.budget.map(number)),
+        ("budgeted_caches", seen.budget.map(one)),
+        ("window_sum", seen.window.map(number)),
+        ("windowed_caches", seen.window.map(one)),
+        ("sinks_sum", seen.own_sinks.map(number)),
+        ("caches_with_sinks", seen.own_sinks.map(one)),
+    ]
+}
+
+/// No test of the reference says how large a model is.
+fn memory(_seen: &Seen) -> Vec<(&'static str, Option<f64>)> {
+    ["token_bytes", "kv_bytes_mean", "kv_bytes_peak", "kv_bytes_model"].map(|name| (name, None)).to_vec()
+}
+
+/// Of a single cache, which is its layer and its trace.
+fn pages(seen: &Seen) -> Vec<(&'static str, Option<f64>)> {
+    let after_prompt: Vec<&StepSeen> = seen.steps.iter().filter(|step| !step.in_prompt).collect();
+    let in_place = |step: &&&StepSeen| {
+        let mut pages: Vec<u32> = step.positions.iter().map(|position| position / 16).collect();
+        pages.dedup();
+        pages.len()
+    };
+    let in_place: Vec<usize> = after_prompt.iter().map(|step| in_place(&step)).collect();
+    let compacted: Vec<usize> = after_prompt.iter().map(|step| step.kept.div_ceil(16)).collect();
+    let sum = |counts: &[usize]| Some(counts.iter().sum::<usize>() as f64);
+    let most = |counts: &[usize]| Some(counts.iter().copied().max().unwrap_or(0) as f64);
+    let steps = Some(after_prompt.len() as f64);
+    vec![
+        ("pages_steps", steps),
+        ("pages_in_place_sum", sum(&in_place)),
+        ("pages_in_place_peak", most(&in_place)),
+        ("pages_compacted_sum", sum(&compacted)),
+        ("pages_compacted_peak", most(&compacted)),
+        ("pages_layer_steps", steps),
+        ("pages_layer_sum", sum(&in_place)),
+        ("pages_layer_peak", most(&in_place)),
+        ("pages_trace_steps", steps),
+        ("pages_trace_sum", sum(&in_place)),
+        ("pages_trace_peak", most(&in_place)),
+    ]
 }
 
 /// Of a selector: its kept positions are those that it reads. Laws have a test of their own.

@@ -5,7 +5,8 @@
 //! can be read off the page.
 //!
 //! - [`cache`]: a kept set with a policy, and the calls that change it
-//! - [`policies`], [`snapkv`], [`decay`], [`paper`], [`engines`], [`openvino`]: what each policy remembers and whom it evicts
+//! - [`policies`], [`snapkv`], [`decay`], [`paper`], [`engines`], [`openvino`]: what each policy remembers and whom it
+//!   evicts
 //! - [`meters`]: what each meter counts
 //! - [`replay`]: one stream through one setting, with everything measured
 //! - [`cross_layer`]: several streams that share one importance vector

@@ -112,6 +112,7 @@ impl Outcome {
     pub fn seen(&self, budget: Option<usize>) -> Seen {
         let step = |step: &StepOutcome| StepSeen {
             kept: step.kept.len(),
+            positions: step.kept.clone(),
             evicted: step.victims.len(),
             expired: 0,
             measured: step.measured.is_some(),
@@ -122,6 +123,7 @@ impl Outcome {
             steps: self.steps.iter().map(step).collect(),
             budget,
             sinks: 4,
+            ..Seen::default()
         }
     }
 

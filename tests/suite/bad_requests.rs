@@ -110,8 +110,10 @@ fn names_that_nothing_has_are_refused_with_those_there_are() {
     replay_small(&["--policy", "tova,nonsense"]).refuses(2, &["unknown policy \"nonsense\"", "scissorhands"]);
     replay_small(&["--policy", "tova", "--layers", "7"]).refuses(2, &["--layers: no layer \"7\"; there are 0"]);
     replay_small(&["--policy", "tova", "--heads", "mean"]).refuses(2, &["--heads: no head \"mean\"; there are 0"]);
-    replay_small(&["--policy", "tova", "--sinks", "4"])
-        .refuses(2, &["--sinks: no chosen policy takes it; streaming-llm, random would"]);
+    replay_small(&["--policy", "tova", "--sinks", "4"]).refuses(
+        2,
+        &["--sinks: no chosen policy takes it; streaming-llm, random, simlayer-kv, vatp, expected-attention would"],
+    );
     for args in [&["--view", "x"][..], &["--format", "x"], &["--on-bad-row", "x"], &["--heavy-hitters", "0"], &["-x"]] {
         let ran = replay_small(args);
         assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{args:?}");

@@ -176,6 +176,7 @@ fn a_json_line_that_is_no_row_is_named_by_its_number() {
         ("{\"step\":2,\"attn\":[0.5,\"x\"]}\n", "not a row"),
         ("{\"step\":2,\"attn\":[0.5,1e400]}\n", "not a row: number out of range"),
         ("{\"step\":-2,\"attn\":[0.5,0.5]}\n", "not a row"),
+        ("{\"step\":2,\"head\":\"\",\"attn\":[0.5,0.5]}\n", "not a row: a head must be a number or a word"),
         ("{\"step\":2,\"attn\":[0.5,0.5]", "not a row: EOF"),
         ("not json\n", "not a row"),
         ("\u{feff}{}\n", "not a row"),

@@ -30,6 +30,7 @@ const HELP: &[(&str, &[&str])] = &[
     ("analyze", &["[default: text]", "[default: 0.01]", "[default: error]", "csv: For programs, one figure a line"]),
     ("vectors", &["exits with 1"]),
     ("policies", &["budget of 512"]),
+    ("completions", &["bash", "zsh", "fish"]),
     ("memory", &["[default: 1]", "[default: text]", "[default: as typed, else gib]"]),
 ];
 
@@ -70,6 +71,39 @@ fn a_request_for_nothing_or_the_unknown_exits_with_2() {
         let ran = kvsim(args);
         assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{args:?}");
     }
+}
+
+#[test]
+fn a_run_without_arguments_says_in_ten_lines_what_to_do_next() {
+    let said = kvsim::<&str>(&[]).stderr;
+    assert!((5..=10).contains(&said.trim_end().lines().count()), "{said}");
+    for command in ["kvsim replay --policy", "kvsim inspect TRACE", "kvsim policies", "kvsim help"] {
+        assert!(said.contains(command), "{command}: {said}");
+    }
+}
+
+#[test]
+fn the_overview_groups_commands_by_task() {
+    let help = kvsim(&["help"]).report();
+    let place = |text: &str| help.find(text).unwrap_or_else(|| panic!("{text}: {help}"));
+    let order =
+        ["Sweep policies", "  replay ", "  table ", "Look at a trace", "  inspect ", "Convert and make", "Options:"];
+    assert!(order.windows(2).all(|pair| place(pair[0]) < place(pair[1])), "{help}");
+    assert!(!help.contains("More:") && !help.contains("  man "), "{help}");
+    assert_eq!(kvsim(&["--help"]).report(), help);
+}
+
+#[test]
+fn completions_and_manual_know_commands_and_flags() {
+    for shell in ["bash", "zsh", "fish"] {
+        let text = kvsim(&["completions", shell]).report();
+        ["replay", "inspect", "recent-window", "layer-budget"].iter().for_each(|word| assert!(text.contains(word)));
+    }
+    assert!(kvsim(&["man"]).report().contains(".TH kvsim 1"));
+    let folder = Folder::new();
+    kvsim_in(folder.path(), &["man", "."]).report();
+    let page = std::fs::read_to_string(folder.path().join("kvsim-replay.1")).expect("a page for each command");
+    assert!(page.contains("layer\\-budget") && page.contains("Examples"), "{page}");
 }
 
 #[test]

@@ -22,10 +22,12 @@ fn with_meters(list: &str) -> Options {
 
 #[test]
 fn every_meter_has_a_twin_that_counts_all_its_sums() {
-    let names: Vec<&str> = METERS.iter().map(|entry| entry.name).collect();
+    // What looks at values has its twin in the slow replay of tests/qkv.
+    let of_rows = || METERS.iter().filter(|entry| !entry.needs.has_any(Needs::OF_TRACES));
+    let names: Vec<&str> = of_rows().map(|entry| entry.name).collect();
     let twins: Vec<&str> = TWINS.iter().map(|(name, _)| *name).collect();
     assert_eq!(names, twins, "each meter needs a twin in tests/reference/meters.rs");
-    for (entry, (_, twin)) in METERS.iter().zip(TWINS) {
+    for (entry, (_, twin)) in of_rows().zip(TWINS) {
         let counted: Vec<&str> = twin(&Seen::default()).into_iter().map(|(sum, _)| sum).collect();
         let sums: Vec<&str> = entry.sums.iter().map(|sum| sum.name).filter(|sum| !WITHOUT_TWIN.contains(sum)).collect();
         assert_eq!(counted, sums, "{}: its twin counts other sums", entry.name);

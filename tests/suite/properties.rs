@@ -75,7 +75,12 @@ fn lanes_from(budget: usize, draws: [usize; 4]) -> Vec<LanePlan> {
         }
         lane
     };
-    POLICIES.iter().map(lane).filter(|lane| lane.check().is_ok()).collect()
+    POLICIES
+        .iter()
+        .filter(|entry| !entry.needs_more_than_rows())
+        .map(lane)
+        .filter(|lane| lane.check().is_ok())
+        .collect()
 }
 
 fn small_value(parameter: &Parameter, draw: usize) -> Value {

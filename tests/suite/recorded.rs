@@ -145,7 +145,7 @@ fn on_the_small_recorded_trace_engine_and_reference_agree() {
     let kind = source.info().self_attention;
     for stream in 0..source.info().streams.len() {
         let rows = read_rows(&*source, stream);
-        for entry in POLICIES {
+        for entry in POLICIES.iter().filter(|entry| !entry.needs_more_than_rows()) {
             let lanes = if entry.budgeted { vec![64, 200] } else { vec![0] };
             let lanes = lanes.into_iter().map(|budget| LanePlan::new(entry, budget));
             for lane in lanes.filter(|lane| lane.check().is_ok()) {

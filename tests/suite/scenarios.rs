@@ -43,7 +43,7 @@ fn top(heavy_hitters: usize) -> Options {
 fn every_lane(budget: usize) -> Vec<LanePlan> {
     kvsim::policy::table::POLICIES
         .iter()
-        .filter(|entry| !entry.own.is_any())
+        .filter(|entry| !entry.own.is_any() && !entry.needs_more_than_rows())
         .map(|entry| {
             let takes = |name: &str| entry.parameters.iter().any(|(parameter, _)| parameter.name == name);
             // Where the rows that are observed are the window too.
@@ -119,6 +119,10 @@ fn a_budget_as_long_as_the_trace_retains_exactly_everything() {
     for (budget, evictions) in [(5, 1), (6, 0), (100, 0)] {
         for lane in every_lane(budget) {
             let (tally, ..) = assert_agree(&trace_a(), Excluded, &lane, &top(2));
+            if lane.entry.is_selector() {
+                // It has no budget, and reads what it reads.
+                continue;
+            }
             assert_eq!(tally.real("retained_mass_sum"), 5.0, "{} at {budget}", lane.entry.name);
             if !lane.entry.is_bound() {
                 let evictions = if lane.entry.budgeted { evictions } else { 0 };

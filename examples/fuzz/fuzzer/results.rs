@@ -2,13 +2,12 @@
 
 use super::check::{Checked, Verdict, refused};
 use super::random::Random;
-use kvsim::budgets::CacheBudgets;
+use kvsim::budgets::{CacheBudgets, LayerPlace};
 use kvsim::memory::count::Storage;
-use kvsim::replay::{CachePlan, caches_of};
 use kvsim::report::pivot::{Pivot, PivotPlan};
 use kvsim::report::read::read;
-use kvsim::trace::memory::MemoryTrace;
-use kvsim::trace::{SelfAttention, Source};
+use kvsim::trace::StreamLabel;
+use serde_json::{Map, Value};
 use std::path::Path;
 
 /// Reads a result file and lays it out as a table.
@@ -63,27 +62,24 @@ pub fn check_model_config(path: &Path) -> Checked {
     }
 }
 
-/// Deals budgets out by a table.
+/// Deals budgets out by a table: what its layers get is the average times their number, to the unit.
 pub fn check_layer_budgets(path: &Path, random: &mut Random) -> Checked {
     let shape = match CacheBudgets::parse(path.as_os_str()) {
         Err(error) => return refused(&error, path),
         Ok(shape) => shape,
     };
     let budget = *random.pick(&[1, 2, 5, 1000, u32::MAX as usize, usize::MAX >> 1, usize::MAX]);
-    let dealt =
-        caches().iter().map(|cache| shape.of(&cache.label, cache.place, budget, 0)).collect::<Result<Vec<_>, _>>();
-    match dealt {
-        Err(_) => Ok(Verdict::Refused),
-        Ok(dealt) if dealt.iter().all(|dealt| dealt.budget == 0) => Err("every layer gets a budget of 0".to_owned()),
-        Ok(_) => Ok(Verdict::Accepted),
-    }
+    let labels = labels(path);
+    let deal = |label: &StreamLabel| shape.of(label, LayerPlace::ONLY, budget, 0).map(|dealt| dealt.budget as u128);
+    let total: u128 = labels.iter().map(deal).sum::<Result<u128, _>>()?;
+    let wanted = budget.min(u32::MAX as usize) as u128 * labels.len() as u128;
+    if total == wanted { Ok(Verdict::Accepted) } else { Err(format!("{total} was dealt out of {wanted}")) }
 }
 
-/// Caches in the layers that the sample table names.
-fn caches() -> Vec<CachePlan> {
-    let row = || vec![Some(vec![1.0])];
-    let trace = [0, 1, 7].into_iter().try_fold(MemoryTrace::new("layers", SelfAttention::Included), |trace, layer| {
-        trace.with_stream(layer, "0", row())
-    });
-    caches_of(trace.expect("rows are sound").info()).expect("it names no number of layers")
+/// What a sound table names: caches, or layers.
+fn labels(path: &Path) -> Vec<StreamLabel> {
+    let text = std::fs::read(path).expect("it was written just now");
+    let table: Map<String, Value> = serde_json::from_slice(&text).expect("it was read just now");
+    let label = |key: &String| StreamLabel::parse(key).or_else(|| StreamLabel::parse(&format!("{key}.0")));
+    table.keys().map(|key| label(key).expect("a table names layers or caches")).collect()
 }

@@ -120,10 +120,8 @@ impl Cake {
 /// exceeds a layer's prefix passes evenly to the others.
 fn dealt(preferences: &[f64], total: usize, prefixes: &[usize]) -> Vec<usize> {
     let all: f64 = preferences.iter().sum();
-    let even = 1.0 / preferences.len() as f64;
-    let share = |preference: &f64| total as f64 * if all > 0.0 { preference / all } else { even };
-    // In this order of operations, as it is written down: total x p / sum of p.
-    let exact = |preference: &f64| if all > 0.0 { total as f64 * preference / all } else { share(preference) };
+    let even = total as f64 / preferences.len() as f64;
+    let exact = |preference: &f64| if all > 0.0 { total as f64 * preference / all } else { even };
     let mut parts: Vec<usize> = preferences.iter().map(|preference| exact(preference).floor() as usize).collect();
     let all_layers: Vec<usize> = (0..parts.len()).collect();
     let left = total.saturating_sub(parts.iter().sum());

@@ -18,6 +18,7 @@ pub mod snapkv_prompt;
 use super::HeadRows;
 use super::entry::Setting;
 use super::parameter::{OBS_WINDOW, Values};
+use std::collections::BTreeMap;
 
 /// What a policy that cuts at the prompt's end is made from.
 #[derive(Clone, PartialEq, Debug)]
@@ -124,12 +125,14 @@ fn check(setting: &Setting) -> Result<(), String> {
 
 /// The caches of each layer, in order of appearance.
 fn by_layer(layers: &[u32]) -> Vec<Vec<usize>> {
+    let mut places: BTreeMap<u32, usize> = BTreeMap::new();
     let mut teams: Vec<Vec<usize>> = Vec::new();
     for (cache, layer) in layers.iter().enumerate() {
-        match teams.iter_mut().find(|team| layers[team[0]] == *layer) {
-            Some(team) => team.push(cache),
-            None => teams.push(vec![cache]),
+        let place = *places.entry(*layer).or_insert(teams.len());
+        if place == teams.len() {
+            teams.push(Vec::new());
         }
+        teams[place].push(cache);
     }
     teams
 }

@@ -39,7 +39,7 @@ struct SimLayerKv {
 impl SimLayerKv {
     /// Whether a lazy layer keeps a column; columns are positions from `first` on.
     fn stays(&self, column: usize, columns: usize, first: usize) -> bool {
-        first + column < self.sinks || column + self.recent >= columns
+        first + column < self.sinks || column.saturating_add(self.recent) >= columns
     }
 }
 

@@ -50,7 +50,13 @@ fn null_or_weights<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
 #[serde(untagged, expecting = "a head must be a number or a word")]
 enum HeadField {
     Number(u32),
-    Word(String),
+    Word(#[serde(deserialize_with = "some_word")] String),
+}
+
+/// A stream whose head has no name could be named by no other format.
+fn some_word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let word = String::deserialize(deserializer)?;
+    if word.is_empty() { Err(serde::de::Error::custom("an empty word")) } else { Ok(word) }
 }
 
 impl Default for HeadField {

@@ -3,9 +3,12 @@
 use super::inspect::{self, SampledRows};
 use super::layer::Layer;
 use super::rows::RebuiltRows;
+use super::tensors::SharedTensors;
 use crate::error::{Error, Result};
-use crate::kernels::{KeyPanel, Logits};
+use crate::kernels::KeyPanel;
+use crate::needs::Needs;
 use crate::position::Position;
+use crate::tensors::{HeadTensors, LayerTensors};
 use crate::trace::hash;
 use crate::trace::options::ReadOptions;
 use crate::trace::storage::{SharedFile, Storage};
@@ -18,14 +21,15 @@ use std::sync::{Arc, Mutex, Weak};
 
 /// A trace of queries, keys and values.
 pub(super) struct QkvTrace {
-    info: TraceInfo,
+    pub(super) info: TraceInfo,
     pub layers: Vec<Layer>,
     /// Layer and query head of each stream, as indices.
-    streams: Vec<(usize, usize)>,
+    pub(super) streams: Vec<(usize, usize)>,
     /// Learned sinks of each layer, one for each query head; empty where there are none.
-    sinks: Vec<Vec<f32>>,
+    pub(super) sinks: Vec<Vec<f32>>,
     /// Keys that somebody reads, by layer and KV head.
     keys: Mutex<BTreeMap<(usize, usize), Weak<KeyPanel>>>,
+    pub(super) tensors: SharedTensors,
 }
 
 impl QkvTrace {
@@ -63,7 +67,14 @@ impl QkvTrace {
         info.set_metadata(facts(&layers, metadata))?;
         info.notes.extend(scale_notes(&layers));
         info.notes.push(memory(&info, &layers, options.max_memory)?);
-        Ok(Box::new(QkvTrace { info, layers, streams, sinks, keys: Mutex::default() }))
+        Ok(Box::new(QkvTrace {
+            info,
+            layers,
+            streams,
+            sinks,
+            keys: Mutex::default(),
+            tensors: SharedTensors::default(),
+        }))
     }
 
     /// The files that it is in, by path.
@@ -89,9 +100,8 @@ impl QkvTrace {
     /// The rows of a stream, from the first.
     pub fn rows(&self, stream: usize) -> Result<RebuiltRows> {
         let (layer, head) = self.streams[stream];
-        let sink = self.sinks[layer].get(head).copied();
         let Layer { queries, settings, .. } = &self.layers[layer];
-        let logits = Logits { scale: settings.scale, softcap: settings.softcap, sink };
+        let logits = self.logits(layer, head);
         let keys = self.keys(layer, head / self.layers[layer].heads_of_a_cache())?;
         let label = &self.info.streams[stream].label;
         let place = format!("{}: layer {} head {}", self.info.name, label.layer, label.head);
@@ -165,6 +175,18 @@ impl Source for QkvTrace {
 
     fn open(&self, stream: usize) -> Result<Box<dyn RowReader>> {
         Ok(Box::new(self.rows(stream)?))
+    }
+
+    fn offers(&self) -> Needs {
+        self.holds()
+    }
+
+    fn head_tensors(&self, stream: usize, needs: Needs) -> Result<Option<HeadTensors>> {
+        self.tensors_of_head(stream, needs).map(Some)
+    }
+
+    fn layer_tensors(&self, layer: u32) -> Result<Option<LayerTensors>> {
+        self.tensors_of_layer(layer)
     }
 
     fn content_hash(&self) -> Result<String> {

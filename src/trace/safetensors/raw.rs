@@ -1,7 +1,8 @@
 //! The header of any safetensors file: names, shapes and places of tensors. Touches no tensor data, and does
 //! not know what tensors mean.
 
-use super::{lists, names};
+use super::entries::Entries;
+use super::lists;
 use crate::error::{Error, Result};
 use crate::trace::limits::{MOST_DIMENSIONS, cut, quoted};
 use crate::trace::storage::SharedFile;
@@ -42,13 +43,16 @@ pub(in crate::trace) fn read_header(name: String, file: SharedFile) -> Result<Ra
         let problem = format!("a shape of {dimensions} dimensions: no array has more than {MOST_DIMENSIONS}");
         return Err(Error::data(&name, problem));
     }
-    if let Some(twice) = names::twice(&bytes) {
-        let problem = format!("two tensors are named {}: give each a name of its own", quoted(&twice));
+    let unsound = |error: String| Error::data(&name, format!("not a sound safetensors header: {}", cut(&error)));
+    let entries = Entries::read(&bytes).map_err(|error| unsound(error.to_string()))?;
+    let data_start = 8 + bytes.len() as u64;
+    // A header of a million tensors is large: what is made of it takes its place.
+    drop(bytes);
+    if let Some(twice) = entries.twice() {
+        let problem = format!("two tensors are named {}: give each a name of its own", quoted(twice));
         return Err(Error::data(&name, problem));
     }
-    let metadata: Metadata = serde_json::from_slice(&bytes)
-        .map_err(|error| Error::data(&name, format!("not a sound safetensors header: {}", cut(&error.to_string()))))?;
-    let data_start = 8 + bytes.len() as u64;
+    let metadata = entries.checked().map_err(unsound)?;
     check_length(&name, file_len, data_start + metadata.data_len() as u64)?;
     Ok(raw_header(name, metadata, data_start, file))
 }
@@ -87,16 +91,12 @@ fn check_length(name: &str, found: u64, needed: u64) -> Result<()> {
 
 fn raw_header(name: String, header: Metadata, data_start: u64, file: SharedFile) -> RawHeader {
     let metadata = header.metadata().clone().unwrap_or_default().into_iter().collect();
-    let mut tensors: Vec<RawTensor> = header
-        .tensors()
-        .into_iter()
-        .map(|(name, info)| RawTensor {
-            name,
-            dtype: info.dtype,
-            shape: info.shape.clone(),
-            start: data_start + info.data_offsets.0 as u64,
-        })
-        .collect();
-    tensors.sort_by(|a, b| a.name.cmp(&b.name));
+    let tensor = |name: String| {
+        let info = header.info(&name)?;
+        let start = data_start + info.data_offsets.0 as u64;
+        Some(RawTensor { dtype: info.dtype, shape: info.shape.clone(), start, name })
+    };
+    let mut tensors: Vec<RawTensor> = header.offset_keys().into_iter().filter_map(tensor).collect();
+    tensors.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     RawHeader { name, metadata, tensors, file }
 }

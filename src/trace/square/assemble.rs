@@ -8,7 +8,7 @@ use super::probe::{Likeness, look};
 use super::report::Report;
 use super::source::SquareTrace;
 use super::stream::Stream;
-use super::{padding, positions, row_order, self_kind};
+use super::{contradicted, padding, positions, row_order, self_kind};
 use crate::error::{Error, Result};
 use crate::trace::options::{ColumnOrder, ReadOptions};
 use crate::trace::{Metadata, ModelFacts, SelfAttention, Source, StreamInfo, TraceInfo};
@@ -34,6 +34,7 @@ pub(in crate::trace) fn open(mut dump: Dump, options: &ReadOptions) -> Result<Bo
     dump.notes.extend(positions::notes(&streams));
     dump.notes.extend(found.notes);
     refuse_what_is_not_attention(&streams, options)?;
+    dump.notes.extend(contradicted::notes(&dump, options));
     let said = said_self(&dump, options)?;
     let self_attention = match said {
         Some(kind) => kind,

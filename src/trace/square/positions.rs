@@ -9,8 +9,8 @@ use crate::trace::limits::check_positions;
 use crate::trace::options::{ColumnOrder, ReadOptions};
 use std::collections::BTreeMap;
 
-const FIRST_POSITION: &str = "first_position";
-const COLUMN_OFFSET: &str = "column_offset.";
+pub(super) const FIRST_POSITION: &str = "first_position";
+pub(super) const COLUMN_OFFSET: &str = "column_offset.";
 const SLIDING_WINDOW: &str = "sliding_window.";
 
 /// Finds the position of row 0, which all streams of a dump share, and what is known of each stream's columns.
