@@ -212,6 +212,38 @@ fn the_canonical_trace_under_late_cuts_a_prompt_and_blocks() {
     masses("--page 16", ["0.697645", "0.693429", "0.782688", "0.780240", "0.739840"]);
 }
 
+#[test]
+fn pages_are_counted_in_place_over_a_layer_and_without_holes() {
+    let wanted = [
+        ("full", "12.500000 12.500000 12.500000", "24 24 24"),
+        ("h2o", "12.227431 12.499349 6.833333", "24 24 8"),
+        ("scissorhands", "12.418620 12.500000 6.833333", "24 24 8"),
+        ("tova", "12.086372 12.418620 6.833333", "24 24 8"),
+        ("streaming-llm", "7.929688 7.929688 6.833333", "10 10 8"),
+    ];
+    let columns = ["pages_in_place", "pages_layer", "pages_compacted"];
+    for (policy, means, peaks) in wanted {
+        let args = ["replay", PROSE, "-q", "--policy", policy, "--budget", "128", "--meters", "default,pages"];
+        let csv = Csv::parse(&kvsim(&args).report());
+        let found = columns.map(|column| format!("{:.6}", csv.number(0, column))).join(" ");
+        assert_eq!(found, means, "{policy}");
+        let found = columns.map(|column| csv.text(0, &format!("{column}_peak")).to_owned()).join(" ");
+        assert_eq!(found, peaks, "{policy}");
+    }
+}
+
+#[test]
+fn what_came_of_shares_and_prompts_is_told() {
+    let args = ["replay", PROSE, "-q", "--policy", "h2o", "--budget", "65", "--recent-window", "50%"];
+    let chunks = ["--prompt", "block", "--prompt-len", "256", "--prompt-chunk", "32"];
+    let csv = Csv::parse(&kvsim(&args).report());
+    assert_eq!((csv.text(0, "layer_window"), csv.text(0, "prompt_peak")), ("32", ""));
+    let csv = Csv::parse(&kvsim(&[&args[..], &chunks].concat()).report());
+    assert_eq!(csv.text(0, "prompt_peak"), "97", "the budget and a chunk");
+    let csv = Csv::parse(&kvsim(&[&args[..], &chunks[..4]].concat()).report());
+    assert_eq!(csv.text(0, "prompt_peak"), "256", "the whole prompt");
+}
+
 /// What left in each step of 3.kv0.
 fn decisions(args: &str) -> Vec<(usize, Vec<u32>)> {
     decisions_of(3, &format!("--heads kv0 {args}"))
