@@ -4,6 +4,8 @@
 //! that one file holds them all to the same answers. Steps drive a [`Cache`] directly: rows exclude
 //! the token itself, the cache starts as `{0}`.
 
+mod tokens;
+
 use crate::budgets::LayerPlace;
 use crate::error::{Error, Result};
 use crate::policy::parameter::{PARAMETERS, SEED, SINKS, Value as ParameterValue, Values};
@@ -14,6 +16,8 @@ use crate::trace::{Head, Row, StreamLabel, problem_of};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::path::Path;
+use std::sync::Arc;
+use tokens::Behind;
 
 /// A vector file.
 #[derive(Deserialize)]
@@ -31,6 +35,8 @@ struct Case {
     params: Map<String, Value>,
     #[serde(default)]
     seed: Option<u32>,
+    #[serde(flatten)]
+    behind: Behind,
     steps: Vec<Step>,
 }
 
@@ -128,6 +134,7 @@ impl Subject {
         let setting = Setting { budget: budget_or_none, values, ..setting };
         let Make::Policy(make) = entry.make else { return Err("vectors are for policies".to_owned()) };
         let mut cache = Cache::new(entry.name, make(&setting), setting.budget.min(1 << 16));
+        cache = cache.seeing(tokens::tensors_of(entry, case)?.map(Arc::new));
         cache.admit(Position(0));
         Ok(Subject { entry, cache, budget, values: setting.values })
     }

@@ -43,7 +43,7 @@ impl Cache {
     }
 
     /// The same for a policy that looks at more than rows.
-    pub(super) fn seeing(self, tensors: Option<Arc<CacheTensors>>) -> Cache {
+    pub(crate) fn seeing(self, tensors: Option<Arc<CacheTensors>>) -> Cache {
         Cache { tensors, ..self }
     }
 

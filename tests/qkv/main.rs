@@ -2,7 +2,7 @@
 //! exact answers, and the crate held to it.
 //!
 //! [`slow`] is the reference; [`by_hand`] and [`published`] say that it is right. [`rows`], [`recorded`],
-//! [`agree`], [`outputs`], [`refusals`] and [`commands`] hold the crate to it, on traces that [`made`] writes and on recorded ones.
+//! [`agree`], [`outputs`], [`vectors`], [`refusals`] and [`commands`] hold the crate to it, on traces that [`made`] writes and on recorded ones.
 
 mod agree;
 mod by_hand;
@@ -22,3 +22,4 @@ mod refusals;
 mod rows;
 mod slow;
 mod tables;
+mod vectors;
