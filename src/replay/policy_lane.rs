@@ -198,7 +198,9 @@ impl PolicyLane {
             if counted {
                 let hits = hits(row.facts, self.cache.kept(), found, weights);
                 let counts = RowCounts::new(position, head, found.mass, row.facts.total, self.has_evicted, Some(hits));
-                let output = self.outputs.as_mut().zip(batch.output(step, self.heads.start + head)).zip(weights);
+                let outputs = self.outputs.as_mut();
+                let output = outputs.and_then(|own| Some((own, batch.output(step, self.heads.start + head)?)));
+                let output = output.zip(weights);
                 let output = output.map(|((outputs, whole), weights)| {
                     outputs.measure(whole, position, self.cache.kept(), weights, None, (step, head))
                 });
