@@ -319,7 +319,10 @@ impl Opened {
         let (mut lanes, mut known, mut places) = (Vec::new(), BTreeMap::new(), Vec::new());
         let keeping = self.keeping.of(self.trace.info())?;
         for ask in asks {
-            let plan = keeping.all_for(ask.candidate.entry).ok().and_then(|ways| ways.first().copied());
+            let entry = ask.candidate.entry;
+            let is_given = entry.needs.missing_in(self.trace.source.offers()).is_none();
+            let ways = is_given.then(|| keeping.all_for(entry).ok()).flatten();
+            let plan = ways.and_then(|ways| ways.first().copied());
             let plan = plan.map(|keeping| self.plan(ask, keeping));
             let plan = plan.filter(|plan| plan.budgets_on(self.trace.caches(), &options.budgets).is_ok());
             places.push(plan.map(|plan| {

@@ -73,12 +73,11 @@ impl Answer {
     }
 }
 
+/// Adds a column: its name, and its cell of what a policy keeps.
+type AddColumn<'a> = dyn FnMut(&'static str, &dyn Fn(&Kept) -> Cell) + 'a;
+
 /// Adds a figure and the ends of its interval.
-fn add_estimate(
-    add: &mut dyn FnMut(&'static str, &dyn Fn(&Kept) -> Cell),
-    names: [&'static str; 3],
-    of: &dyn Fn(&Kept) -> Option<Estimate>,
-) {
+fn add_estimate(add: &mut AddColumn<'_>, names: [&'static str; 3], of: &dyn Fn(&Kept) -> Option<Estimate>) {
     add(names[0], &|kept| of(kept).map(|estimate| estimate.value).into());
     add(names[1], &|kept| of(kept).map(|estimate| estimate.interval.low).into());
     add(names[2], &|kept| of(kept).map(|estimate| estimate.interval.high).into());

@@ -82,13 +82,13 @@ impl<'a> LaneSite<'a> {
 /// What meters know of a kept set.
 fn counted(info: &TraceInfo, cache: &CachePlan, plan: &LanePlan, setting: &Setting) -> MeterSite {
     let window = |parameter| setting.values.get(parameter).map(|_| setting.values.count(parameter));
-    let mut site = MeterSite::default();
-    site.budget = plan.budget.map(|_| setting.budget);
-    site.recent_window = window(&RECENT_WINDOW);
-    site.sinks = window(&SINKS);
-    site.layer = cache.label.layer;
-    site.window = cache.window;
-    site.first = info.first_position;
-    site.bytes = bytes_of(info, cache);
-    site
+    MeterSite {
+        budget: plan.budget.map(|_| setting.budget),
+        recent_window: window(&RECENT_WINDOW),
+        sinks: window(&SINKS),
+        layer: cache.label.layer,
+        window: cache.window,
+        first: info.first_position,
+        bytes: bytes_of(info, cache),
+    }
 }

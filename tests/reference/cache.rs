@@ -145,7 +145,7 @@ impl Cache {
         for block in 0..=newest / page {
             let slots: Vec<usize> =
                 (0..self.kept.len()).filter(|&slot| self.kept[slot] as usize / page == block).collect();
-            let filling = block == newest / page && (newest + 1) % page != 0;
+            let filling = block == newest / page && !(newest + 1).is_multiple_of(page);
             if slots.is_empty() || filling {
                 continue;
             }

@@ -3,9 +3,12 @@
 use super::outcome::{Measured, Outcome, StepOutcome, heaviest};
 use super::{Rows, Setting};
 
+/// How many positions are read of a row.
+type Count = Box<dyn Fn(&[f32]) -> usize>;
+
 /// Replays `rows` under the selector that `setting` names; none where it names none.
 pub fn replay_selector(rows: &Rows, setting: &Setting, k: usize) -> Option<Outcome> {
-    let read: Box<dyn Fn(&[f32]) -> usize> = match setting.policy.as_str() {
+    let read: Count = match setting.policy.as_str() {
         "top-k" => {
             let count = setting.count("topK", 32);
             Box::new(move |row: &[f32]| row.len().min(count))

@@ -9,19 +9,26 @@ use serde_json::{Value, json};
 const SMALL: &str = "traces/smollm2-prose-512.safetensors";
 
 /// Columns of the CSV report around those of the parameters.
-const KEYS: &str = "trace,layer,head,policy,budget,budget_share,scope,combine,evict_every,page,layer_shape,\
-    prompt,prompt_len,prompt_chunk,view,heavy_hitters,kv_heads,caches,rows,rows_total,positions,self,first_position,start,normalize,expiry,content,version";
-const FIGURES: &str = "retained_mass,retained_mass_full,peak_miss_rate,broken_row_rate,heavy_recall,pivotal_hit_rate,\
-    recovery_oracle,recovery_optimal,mean_kept,row_mass,kv_share,layer_budget,layer_window,layer_sinks,mean_read,\
-     fit_log_scale,fit_exponent,kept_entropy,\
-    sink_mass,pages_in_place,pages_compacted,pages_layer,pages_trace,worst_retained_mass,worst_stream,steps,rows_measured,skipped_rows,prompt_steps,retained_mass_sum,rows_full,retained_mass_full_sum,\
-    row_mass_sum,min_step_mass,broken_rows,heavy_hits,heavy_possible,pivotal_hits,pivotal_possible,peak_misses,\
-    eviction_calls,evicted,expired,kept_sum,peak_kept,prompt_peak,state_bytes,token_bytes,kv_bytes_mean,\
-    kv_bytes_peak,kv_bytes_model,budget_sum,budgeted_caches,window_sum,windowed_caches,sinks_sum,caches_with_sinks,\
-     read_sum,peak_read,fits,fit_log_scale_sum,fit_exponent_sum,\
-    kept_entropy_sum,kept_entropy_rows,sink_mass_sum,sink_mass_sinks,pages_steps,pages_in_place_sum,\
-    pages_in_place_peak,pages_compacted_sum,pages_compacted_peak,pages_layer_steps,pages_layer_sum,pages_layer_peak,\
-    pages_trace_steps,pages_trace_sum,pages_trace_peak";
+const KEYS: &str = "trace,layer,head,policy,budget,budget_share,scope,combine,evict_every,page,layer_shape,prompt,\
+    prompt_len,prompt_chunk,view,heavy_hitters,output_every,kv_heads,caches,rows,rows_total,positions,\
+    self,first_position,start,normalize,expiry,content,version";
+const FIGURES: &str = "predicted_loss,layer_error,retained_mass,retained_mass_full,peak_miss_rate,broken_row_rate,\
+    update_error,output_error,heavy_recall,pivotal_hit_rate,recovery_oracle,recovery_optimal,mean_kept,\
+    row_mass,kv_share,layer_budget,layer_window,layer_sinks,mean_read,fit_log_scale,fit_exponent,\
+    kept_entropy,sink_mass,pages_in_place,pages_compacted,pages_layer,pages_trace,output_error_full,\
+    large_error_rate,output_cosine,output_change,value_mass,predicted_loss_layers,predicted_loss_heads,\
+    worst_retained_mass,worst_stream,steps,rows_measured,skipped_rows,prompt_steps,retained_mass_sum,\
+    rows_full,retained_mass_full_sum,row_mass_sum,min_step_mass,broken_rows,heavy_hits,heavy_possible,\
+    pivotal_hits,pivotal_possible,peak_misses,eviction_calls,evicted,expired,kept_sum,peak_kept,\
+    prompt_peak,state_bytes,token_bytes,kv_bytes_mean,kv_bytes_peak,kv_bytes_model,budget_sum,\
+    budgeted_caches,window_sum,windowed_caches,sinks_sum,caches_with_sinks,read_sum,peak_read,fits,\
+    fit_log_scale_sum,fit_exponent_sum,kept_entropy_sum,kept_entropy_rows,sink_mass_sum,sink_mass_sinks,\
+    pages_steps,pages_in_place_sum,pages_in_place_peak,pages_compacted_sum,pages_compacted_peak,\
+    pages_layer_steps,pages_layer_sum,pages_layer_peak,pages_trace_steps,pages_trace_sum,\
+    pages_trace_peak,output_error_sum,output_rows,output_error_full_sum,output_rows_full,large_errors,\
+    output_cosine_sum,zero_output_rows,output_change_sum,output_change_rows,value_mass_sum,\
+    value_mass_rows,layer_error_sum,layer_error_rows,update_error_sum,update_error_rows,\
+    predicted_loss_sum,predicted_loss_rows,predicted_loss_layers_sum,predicted_loss_heads_sum";
 const FIRST_PARAMETERS: &str = "recent_window,sinks,obs_window,pool_kernel,pyramid_ratio,seed";
 
 fn replay(more: &[&str]) -> String {

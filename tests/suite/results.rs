@@ -90,7 +90,7 @@ fn results_of_version_0_1_0_are_read_and_joined_with_those_of_this_one() {
     assert!(joined.contains("| snapkv "), "{joined}");
     let noted = table(&[&old, &new]);
     assert!(
-        noted.stderr.contains("v0.1.0.csv: it does not say prompt_len, kv_heads, caches, rows, "),
+        noted.stderr.contains("v0.1.0.csv: it does not say prompt_len, output_every, kv_heads, caches, rows, "),
         "{}",
         noted.stderr
     );
