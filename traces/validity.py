@@ -218,8 +218,8 @@ def texts(work: Work, size: Size, gradients: int) -> Iterator[dict]:
             specs = [spec(policy, budget) for policy in size.policies]
             lines = work.replay(trace, text, specs, budget)
             losses = [work.loss(text, lambda ids=ids: ids, one, budget)["kl"][budget + 1 :] for one in specs]
-            yield {"text": text, "budget": budget, "policies": size.policies, "figures": lines, "kl": losses}
             say(f"{work.folder.name}: {text} at {budget}: done")
+            yield {"text": text, "budget": budget, "policies": size.policies, "figures": lines, "kl": losses}
 
 
 def prompts(work: Work, size: Size) -> Iterator[dict]:

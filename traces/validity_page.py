@@ -6,6 +6,8 @@ from collections.abc import Callable
 import numpy as np
 
 BLOCK, DRAWS, SEED = 16, 2000, 1
+# Cells of each model from which on the page says something.
+ENOUGH = 6
 # Figures that are known, and whether more of one means more loss.
 WORSE = {
     "predicted_loss": 1,
@@ -208,6 +210,11 @@ def run_text(found: dict[str, dict[str, list[dict]]], size) -> str:
         all_cells = len(size.texts) * len(size.budgets)
         all_needles = size.needles * len(size.needle_policies) * len(size.needle_shares)
         lines.append(f"- {name}: {cells} of {all_cells} cells (a text at a budget), {needles} of {all_needles} needle runs.")
+    if len(found) < 2 or any(len(kinds["cells"]) < ENOUGH for kinds in found.values()):
+        lines.append(
+            "- **This is an example of the page and no evidence**: figures that are to be believed are chosen on one model and "
+            f"reported on another, over {ENOUGH} cells or more of each. An interval of a single cell is far too narrow."
+        )
     budgets = ", ".join(map(str, size.budgets))
     shares = ", ".join(f"{100 * share:g} %" for share in size.needle_shares)
     return (

@@ -20,7 +20,7 @@
 //! `2.1 (1 - q) (k - (k - 1) q^(-1/(k-1)))`. It falls below 0, and so bounds nothing, where
 //! `q < ((k-1)/k)^(k-1)`: at 0.44 for k = 3 and at 0.37 for the largest k. It is given as absent there.
 //!
-//! Logarithms and powers are the platform's: what is handed on is [rounded](rounded), so that machines agree.
+//! Logarithms and powers are the platform's: what is handed on is [`rounded`], so that machines agree.
 
 use crate::trace::Row;
 use serde::Serialize;

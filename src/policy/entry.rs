@@ -228,9 +228,9 @@ impl PolicyEntry {
         matches!(self.make, Make::Selector(_))
     }
 
-    /// Whether it holds positions that can leave: a bound that picks anew for each row does not.
+    /// Whether it holds positions that can leave: what picks anew for each row does not.
     pub fn holds_positions(&self) -> bool {
-        !matches!(self.make, Make::Bound(_))
+        !matches!(self.make, Make::Bound(_) | Make::Selector(_))
     }
 
     /// Whether one state serves several caches.

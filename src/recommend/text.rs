@@ -199,9 +199,11 @@ impl Answer {
             true => format!(" and of the {sampled} of {all} caches that stand for all (--quick)"),
             false => String::new(),
         };
-        format!(
-            "± is half of the interval that holds 95 % of draws of {drawn}{sample}; what draws cannot tell apart shares a rank"
-        )
+        let reach = match self.goal {
+            Goal::Budget(_) => "± reaches to the farther end of what",
+            Goal::Promise(..) => "likely is what",
+        };
+        format!("{reach} 95 % of draws of {drawn}{sample} give; what draws cannot tell apart shares a rank")
     }
 
     fn choice_note(&self) -> &'static str {

@@ -2,6 +2,7 @@
 
 use crate::common::binary::kvsim;
 use crate::common::files::Folder;
+use crate::common::shared;
 use serde_json::Value;
 
 const TRACE: &str = "traces/smollm2-prose-384.safetensors";
@@ -102,4 +103,22 @@ fn what_makes_no_sense_is_refused() {
     refused(&["--budget", "64", "--allocate", "auto", "--policy", "h2o"], "no objective that is known to help");
     refused(&["--budget", "64", "--allocate", "lost-mass"], "name it with --policy");
     refused(&["--budget", "16", "--policy", "h2o:recent-window=32"], "no policy is possible here");
+}
+
+#[test]
+fn predicted_loss_leads_where_there_are_gradients() {
+    let Some(trace) = shared::trace("smollm2-fisher-160.safetensors") else { return };
+    let trace = trace.to_str().expect("a plain name");
+    let policies = "h2o:recent-window=16,tova,streaming-llm:sinks=4,sliding-window";
+    let arguments = ["recommend", trace, "--budget", "48", "--policy", policies, "--format", "json", "--quiet"];
+    let lines: Vec<Value> = serde_json::from_str(&kvsim(&arguments).report()).expect("an array of objects");
+    let found: Vec<(&str, f64)> =
+        lines.iter().map(|line| (line["policy"].as_str().expect("a name"), number(line, "predicted_loss"))).collect();
+    let wanted = [("tova", 0.0438585), ("h2o", 0.0469926), ("streaming-llm", 0.198236), ("sliding-window", 2.50703)];
+    for ((policy, loss), (name, published)) in found.into_iter().zip(wanted) {
+        assert_eq!(policy, name);
+        assert!((loss / published - 1.0).abs() < 1e-5, "{policy}: {loss} {published}");
+    }
+    let ranks: Vec<u64> = lines.iter().map(|line| line["rank"].as_u64().expect("a rank")).collect();
+    assert_eq!(ranks, [1, 1, 3, 4], "the first two are a tie in the real loss too");
 }
