@@ -143,7 +143,9 @@ fn budget(seen: &Seen) -> Vec<(&'static str, Option<f64>)> {
 
 /// No test of the reference says how large a model is.
 fn memory(_seen: &Seen) -> Vec<(&'static str, Option<f64>)> {
-    ["token_bytes", "kv_bytes_mean", "kv_bytes_peak", "kv_bytes_model"].map(|name| (name, None)).to_vec()
+    ["token_bytes", "kv_bytes_mean", "kv_bytes_peak", "kv_bytes_model", "kv_bytes_full"]
+        .map(|name| (name, None))
+        .to_vec()
 }
 
 /// Of a single cache, which is its layer and its trace.

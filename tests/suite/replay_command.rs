@@ -9,18 +9,18 @@ use serde_json::{Value, json};
 const SMALL: &str = "traces/smollm2-prose-512.safetensors";
 
 /// Columns of the CSV report around those of the parameters.
-const KEYS: &str = "trace,layer,head,policy,budget,budget_share,scope,combine,evict_every,page,layer_shape,prompt,\
+const KEYS: &str = "trace,layer,head,policy,budget,budget_share,scope,combine,evict_every,page,kv_bits,key_groups,layer_shape,prompt,\
     prompt_len,prompt_chunk,view,heavy_hitters,output_every,kv_heads,caches,rows,rows_total,positions,\
     self,first_position,start,normalize,expiry,content,version";
 const FIGURES: &str = "predicted_loss,layer_error,retained_mass,retained_mass_full,peak_miss_rate,broken_row_rate,\
     update_error,output_error,heavy_recall,pivotal_hit_rate,recovery_oracle,recovery_optimal,mean_kept,\
-    row_mass,kv_share,layer_budget,layer_window,layer_sinks,mean_read,fit_log_scale,fit_exponent,\
+    row_mass,kv_share,memory_ratio,layer_budget,layer_window,layer_sinks,mean_read,fit_log_scale,fit_exponent,\
     kept_entropy,sink_mass,pages_in_place,pages_compacted,pages_layer,pages_trace,output_error_full,\
     large_error_rate,output_cosine,output_change,value_mass,predicted_loss_layers,predicted_loss_heads,\
     worst_retained_mass,worst_stream,steps,rows_measured,skipped_rows,prompt_steps,retained_mass_sum,\
     rows_full,retained_mass_full_sum,row_mass_sum,min_step_mass,broken_rows,heavy_hits,heavy_possible,\
     pivotal_hits,pivotal_possible,peak_misses,eviction_calls,evicted,expired,kept_sum,peak_kept,\
-    prompt_peak,state_bytes,token_bytes,kv_bytes_mean,kv_bytes_peak,kv_bytes_model,budget_sum,\
+    prompt_peak,state_bytes,token_bytes,kv_bytes_mean,kv_bytes_peak,kv_bytes_model,kv_bytes_full,budget_sum,\
     budgeted_caches,window_sum,windowed_caches,sinks_sum,caches_with_sinks,read_sum,peak_read,fits,\
     fit_log_scale_sum,fit_exponent_sum,kept_entropy_sum,kept_entropy_rows,sink_mass_sum,sink_mass_sinks,\
     pages_steps,pages_in_place_sum,pages_in_place_peak,pages_compacted_sum,pages_compacted_peak,\
