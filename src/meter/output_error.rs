@@ -8,7 +8,7 @@ use super::{Counted, KeptRow, LaneEnd, Meter, MeterEntry, OutputRow, Run};
 use crate::needs::Needs;
 
 /// What every meter of outputs needs.
-pub(super) const NEEDS: Needs = Needs::KEPT_SET.and(Needs::KEPT_WEIGHTS).and(Needs::VALUES);
+pub(super) const NEEDS: Needs = Needs::KEPT_WEIGHTS.and(Needs::VALUES);
 
 /// An error above this is large.
 const LARGE: f64 = 0.5;

@@ -126,4 +126,14 @@ pub trait Policy: Send {
 pub trait Bound: Send {
     /// The mass retained of a row by the best choice of as many positions as may be held.
     fn retained(&mut self, row: BoundRow<'_>) -> f64;
+
+    /// Whether that choice is a set of positions, which [`Bound::choose`] tells.
+    fn chooses(&self) -> bool {
+        false
+    }
+
+    /// Appends the positions of that choice, ascending, and their weights.
+    fn choose(&mut self, row: BoundRow<'_>, positions: &mut Vec<Position>, weights: &mut Vec<f32>) {
+        let _ = (row, positions, weights);
+    }
 }

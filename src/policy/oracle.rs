@@ -10,6 +10,7 @@
 use super::entry::{Make, PolicyEntry};
 use super::{Bound, BoundRow};
 use crate::kernels;
+use crate::position::Position;
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry::new(
     "oracle",
@@ -33,5 +34,34 @@ impl Bound for Oracle {
         let least = kernels::nth_largest(row, held);
         let above = kernels::count_over(row, least) as usize;
         kernels::sum_over(row, least) + (held - above) as f64 * f64::from(least)
+    }
+
+    fn chooses(&self) -> bool {
+        true
+    }
+
+    /// Of weights that tie at the smallest that is held, those at lower positions.
+    fn choose(
+        &mut self,
+        BoundRow { weights: row, held, .. }: BoundRow<'_>,
+        positions: &mut Vec<Position>,
+        weights: &mut Vec<f32>,
+    ) {
+        let (least, mut ties) = match held {
+            0 => return,
+            held if held >= row.len() => (f32::NEG_INFINITY, 0),
+            held => {
+                let least = kernels::nth_largest(row, held);
+                (least, held - kernels::count_over(row, least) as usize)
+            }
+        };
+        for (position, weight) in (0..).map(Position).zip(row) {
+            let tie = *weight == least && ties > 0;
+            if *weight > least || tie {
+                ties -= usize::from(tie);
+                positions.push(position);
+                weights.push(*weight);
+            }
+        }
     }
 }

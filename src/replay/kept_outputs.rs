@@ -1,6 +1,9 @@
 //! What the query heads of a lane hand on with what is kept, and by how much that differs.
 
+use super::lane_meters::LaneMeters;
 use super::outputs::{WholeOutput, divide};
+use super::section::HeadRange;
+use super::step_batch::StepBatch;
 use crate::kernels::{Logits, product, softmax, weighted_values};
 use crate::meter::OutputRow;
 use crate::position::Position;
@@ -63,16 +66,18 @@ pub(super) struct HeldWeights<'a> {
 }
 
 impl KeptOutputs {
-    /// Keeps the changes of the batches to come.
-    pub(super) fn keep_changes(&mut self) {
-        self.changes = Some(Changes::default());
+    /// Where a meter looks at outputs; with the changes of batches where one looks at layers.
+    pub(super) fn wanted_by(meters: &LaneMeters) -> Option<Box<KeptOutputs>> {
+        let [of_heads, of_layers] = meters.look_at_outputs();
+        let changes = of_layers.then(Changes::default);
+        of_heads.then(|| Box::new(KeptOutputs { changes, ..KeptOutputs::default() }))
     }
 
-    /// Begins a batch of steps of so many heads, whose values have `width` channels.
-    pub(super) fn start(&mut self, steps: usize, heads: usize, width: usize) {
-        if let Some(changes) = &mut self.changes {
-            (changes.heads, changes.width) = (heads, width);
-            changes.start(steps);
+    /// Begins a batch of the steps of these heads.
+    pub(super) fn start_batch(&mut self, batch: &StepBatch, heads: HeadRange) {
+        if let Some((changes, width)) = self.changes.as_mut().zip(batch.value_width(heads)) {
+            (changes.heads, changes.width) = (heads.len(), width);
+            changes.start(batch.len());
         }
     }
 

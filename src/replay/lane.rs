@@ -39,11 +39,12 @@ impl Lane {
         }
     }
 
-    /// By how much the outputs of a batch were off; `None` where nobody asked, of bounds and of selectors.
+    /// By how much the outputs of a batch were off; `None` where nobody asked, of selectors.
     pub(super) fn changes(&self) -> Option<&Changes> {
         match self {
             Lane::Policy(lane) => lane.changes(),
-            Lane::Bound(_) | Lane::Selector(_) => None,
+            Lane::Bound(lane) => lane.changes(),
+            Lane::Selector(_) => None,
         }
     }
 

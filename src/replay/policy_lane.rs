@@ -46,7 +46,7 @@ impl PolicyLane {
             Cache::new(site.name, policy, slots).rounding_scores(site.rounding).seeing(site.tensors.cloned());
         (0..site.first.0).for_each(|position| cache.admit(Position(position)));
         let meters = LaneMeters::new(site.meters, OF_POLICIES, site.counted);
-        let outputs = outputs_for(&meters);
+        let outputs = KeptOutputs::wanted_by(&meters);
         PolicyLane {
             heads,
             schedule,
@@ -87,8 +87,8 @@ impl PolicyLane {
 
     /// Makes room for the outputs of a batch.
     pub(super) fn start_batch(&mut self, batch: &StepBatch) {
-        if let Some((outputs, width)) = self.outputs.as_mut().zip(batch.value_width(self.heads)) {
-            outputs.start(batch.len(), self.heads.len(), width);
+        if let Some(outputs) = &mut self.outputs {
+            outputs.start_batch(batch, self.heads);
         }
     }
 
@@ -198,7 +198,9 @@ impl PolicyLane {
             if counted {
                 let hits = hits(row.facts, self.cache.kept(), found, weights);
                 let counts = RowCounts::new(position, head, found.mass, row.facts.total, self.has_evicted, Some(hits));
-                let output = self.outputs.as_mut().zip(batch.output(step, self.heads.start + head)).zip(weights);
+                let outputs = self.outputs.as_mut();
+                let output = outputs.and_then(|own| Some((own, batch.output(step, self.heads.start + head)?)));
+                let output = output.zip(weights);
                 let output = output.map(|((outputs, whole), weights)| {
                     outputs.measure(whole, position, self.cache.kept(), weights, None, (step, head))
                 });
@@ -237,14 +239,6 @@ impl PolicyLane {
         });
         self.meters.add_row(counts, kept, Some(exact), row.weights, output);
     }
-}
-
-/// What measures outputs, where a meter looks at them.
-fn outputs_for(meters: &LaneMeters) -> Option<Box<KeptOutputs>> {
-    let [of_heads, of_layers] = meters.look_at_outputs();
-    let mut outputs = of_heads.then(Box::<KeptOutputs>::default);
-    outputs.iter_mut().filter(|_| of_layers).for_each(|outputs| outputs.keep_changes());
-    outputs
 }
 
 /// How many of a row's marked positions are kept. Without weights it has no peak and no tie to look for.

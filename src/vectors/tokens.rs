@@ -57,7 +57,8 @@ pub(super) fn tensors_of(entry: &PolicyEntry, case: &Case) -> Result<Option<Cach
         let queries = matrix(entry, Needs::QUERIES, "query", tokens.iter().map(|token| token.query.get(index)))?;
         let (keys, values) = (Arc::clone(&keys), Arc::clone(&values));
         let queries = Arc::new(queries);
-        Ok(HeadTensors { layer: 0, index, logits, window: None, queries, keys, values, gradients: None })
+        let (unfinished, gradients) = (None, None);
+        Ok(HeadTensors { layer: 0, index, logits, window: None, queries, keys, unfinished, values, gradients })
     };
     let of_heads = (0..heads).map(head).collect::<Result<Vec<_>, _>>()?;
     let layer = layer_of(entry, case, heads * values.rows.width())?;

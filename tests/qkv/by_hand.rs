@@ -1,5 +1,6 @@
 //! The slow replay against cases with exact answers.
 
+use crate::agree;
 use crate::slow::cache::Spec;
 use crate::slow::figures::{self, Figures};
 use crate::slow::file::{Layer, Matrix, OutputNorm, Trace};
@@ -26,9 +27,11 @@ fn run(layer: &Layer, spec: Spec) -> (Figures, Vec<Step>) {
     (figures::of(&exact, &steps), steps)
 }
 
-/// The figures of a window of two.
+/// The figures of a window of two, which are those of the crate.
 fn window(layer: &Layer) -> Figures {
-    run(layer, Spec::new("sliding-window", 2)).0
+    let figures = run(layer, Spec::new("sliding-window", 2)).0;
+    agree::hold_to(layer, &figures);
+    figures
 }
 
 #[track_caller]
@@ -56,7 +59,7 @@ fn a_uniform_row_loses_the_value_that_left_the_window() {
 fn a_learned_sink_takes_part_in_both_softmaxes() {
     let mut layer = layer(&zeros(4), &zeros(4), &[1.0, 2.0, 3.0, 4.0]);
     layer.sinks = Some(vec![0.0]);
-    let (figures, steps) = run(&layer, Spec::new("sliding-window", 2));
+    let (figures, steps) = (window(&layer), run(&layer, Spec::new("sliding-window", 2)).1);
     assert_eq!(Exact::new(&layer).outputs[3][0], [2.0]);
     assert_eq!(steps[3].kept_outputs[0], [2.25]);
     is(figures.output_error.value(), 1.0 / 32.0);
@@ -78,8 +81,8 @@ fn rows_without_an_output_have_no_error() {
 
 #[test]
 fn a_kept_output_is_defined_where_nothing_of_the_row_is_kept() {
-    let (figures, steps) =
-        run(&layer(&[1.0; 4], &[1000.0, 0.0, 0.0, 0.0], &[1.0, 2.0, 3.0, 4.0]), Spec::new("sliding-window", 2));
+    let layer = layer(&[1.0; 4], &[1000.0, 0.0, 0.0, 0.0], &[1.0, 2.0, 3.0, 4.0]);
+    let (figures, steps) = (window(&layer), run(&layer, Spec::new("sliding-window", 2)).1);
     is(figures.retained_mass.value(), 3.0 / 4.0);
     assert_eq!(steps[3].kept_outputs[0], [3.0]);
     is(figures.output_error.value(), 1.0 / 2.0);
@@ -212,5 +215,6 @@ fn changes_are_summed_over_heads_and_layers_before_they_are_squared() {
     is(changes.joint(), 0.25);
     is(changes.by_layer(), 3.25);
     is(changes.by_head(), 1.75);
+    assert_eq!(agree::loss_of_window(&trace.layers, "1", 2), [0.25, 3.25, 1.75].map(Some), "in the crate");
     is(figures::of(&runs[0].0, &runs[0].1).squared_change.value(), 0.25);
 }

@@ -155,6 +155,12 @@ fn scale_notes(layers: &[Layer]) -> Vec<String> {
     unsaid.map(note).into_iter().collect()
 }
 
+/// Bytes of the queries, keys, values and gradients of a layer, and of what stands behind its heads, as they are in
+/// memory where outputs are measured.
+fn behind_rows(layer: &Layer) -> u64 {
+    layer.matrices().map(|matrix| (size_of::<f32>() * matrix.rows * matrix.width) as u64).sum()
+}
+
 /// What keys take in memory, which must not be more than is allowed.
 fn memory(info: &TraceInfo, layers: &[Layer], allowed: Option<u64>) -> Result<String> {
     let bytes = |layer: &Layer| KeyPanel::bytes(layer.keys[0].rows, layer.keys[0].width);
@@ -162,8 +168,10 @@ fn memory(info: &TraceInfo, layers: &[Layer], allowed: Option<u64>) -> Result<St
     let mib = |bytes: u64| bytes.div_ceil(1 << 20);
     match allowed.filter(|allowed| most > *allowed) {
         None => Ok(format!(
-            "rows are rebuilt from queries and keys, which takes {} MiB of memory for each KV head in work",
-            mib(most)
+            "rows are rebuilt from queries and keys, which takes {} MiB of memory for each KV head in work; figures of \
+             outputs take {} MiB more for each layer in work",
+            mib(most),
+            mib(layers.iter().map(behind_rows).max().unwrap_or(0))
         )),
         Some(allowed) => Err(Error::usage(format!(
             "{}: the keys of a KV head take {} MiB of memory, the limit is {} MiB: raise it with --max-memory",
