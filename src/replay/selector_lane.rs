@@ -49,7 +49,11 @@ impl SelectorLane {
         let (row, position) = (batch.row(step, self.heads.start + head), batch.position(step));
         let alive = &row.weights[self.first_in_window(position)..];
         if in_prompt {
-            return self.selector.prepare(head, alive);
+            // A window of the token alone leaves nothing of a row without it.
+            if !alive.is_empty() {
+                self.selector.prepare(head, alive);
+            }
+            return;
         }
         let read = self.selector.read(head, alive);
         self.reads.add(read);

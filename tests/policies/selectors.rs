@@ -24,6 +24,13 @@ fn sift_attention_reads_and_retains_what_was_published() {
 }
 
 #[test]
+fn rows_of_which_a_window_leaves_nothing_are_passed_over() {
+    let args = ["replay", "decode-4096", "--steps", "60", "--layer-window", "1", "--prompt-len", "20", "-q"];
+    let csv = Csv::parse(&kvsim(&[&args[..], &["--policy", "sift-attention", "--format", "csv"]].concat()).report());
+    assert_eq!((csv.text(0, "read_sum"), csv.text(0, "fits")), ("0", "0"));
+}
+
+#[test]
 fn the_law_of_each_query_head_stands_beside_the_mass() {
     for (head, quantile, scale, exponent) in
         [("10/0", "0.75", 0.173490, 1.183092), ("3/5", "0.75", 0.009438, 0.196673), ("10/0", "0.9", 4.1e9, 5.16)]
