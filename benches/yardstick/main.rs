@@ -9,6 +9,7 @@ mod common;
 mod beside_c;
 mod c_loop;
 mod further_lanes;
+mod kept_lanes;
 mod rows;
 mod sheet;
 mod threads;
@@ -44,6 +45,7 @@ fn main() {
     let mut sheet = Sheet::new();
     beside_c::measure(&rows, &mut sheet);
     further_lanes::measure(&rows, &mut sheet);
+    kept_lanes::measure(&rows, &mut sheet);
     threads::measure(&rows, &mut sheet);
     rows::measure(&rows, &mut sheet);
     sheet.print();
