@@ -15,8 +15,11 @@ pub fn choose_lowest<T: Score>(scores: &[T], candidates: usize, overflow: Overfl
         return;
     }
     let mut order: Vec<usize> = (0..candidates).collect();
-    order.sort_by(|a, b| scores[*a].partial_cmp(&scores[*b]).expect("no score is NaN"));
-    order.truncate(overflow.excess);
+    if overflow.excess < candidates {
+        let by_score = |a: &usize, b: &usize| scores[*a].partial_cmp(&scores[*b]).expect("no score is NaN");
+        order.select_nth_unstable_by(overflow.excess, |a, b| by_score(a, b).then(a.cmp(b)));
+        order.truncate(overflow.excess);
+    }
     order.sort_unstable();
     victims.extend(order.into_iter().map(Slot));
 }
