@@ -1,5 +1,5 @@
 # podman build -t kvsim . && podman run --rm -v "$PWD:/data" kvsim replay --policy scissorhands --budget 512
-FROM docker.io/library/rust:1.95-slim-bookworm AS build
+FROM rust:1.95-slim-bookworm AS build
 WORKDIR /kvsim
 COPY Cargo.toml Cargo.lock README.md ./
 COPY src src
@@ -7,7 +7,7 @@ COPY traces/*.json traces/
 # Only the binary is built: the targets of tests, benchmarks and examples stay outside.
 RUN sed -i '/^\[\[bench\]\]/,/^$/d' Cargo.toml && cargo build --release --locked --bin kvsim
 
-FROM docker.io/library/debian:bookworm-slim
+FROM debian:bookworm-slim
 COPY --from=build /kvsim/target/release/kvsim /usr/local/bin/kvsim
 WORKDIR /data
 ENTRYPOINT ["kvsim"]
