@@ -10,33 +10,31 @@
 //! *Cost.* That of the host, and two passes over the held values per eviction.
 
 use super::entry::{Make, PolicyEntry};
-use super::host::Host;
+use super::host::{Host, HostedRule, hosted};
 use super::norms::l2;
 use super::parameter::{HOST, RECENT_WINDOW, Value};
 use super::sight::Sight;
-use super::{Admission, Observation, Overflow, Policy, choose_lowest};
+use super::{Overflow, choose_lowest};
 use crate::needs::Needs;
 use crate::position::{Position, Slot};
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry::new(
     "caote",
     "evicts what moves the weighted sum of the values least",
-    Make::Policy(|setting| Box::new(Caote { host: Host::of(setting), output: Vec::new(), ranks: Vec::new() })),
+    Make::Policy(|setting| hosted(setting, Caote { output: Vec::new(), ranks: Vec::new() })),
 )
 .paper("Goel et al.: CAOTE, 2025, arXiv 2504.14051")
 .parameters(&[(&HOST, Value::Word("tova")), (&RECENT_WINDOW, Value::Count(32))])
 .needs(Needs::KEPT_WEIGHTS.and(Needs::VALUES));
 
 struct Caote {
-    host: Host,
     /// What is held hands on.
     output: Vec<f64>,
     ranks: Vec<f64>,
 }
 
 impl Caote {
-    fn rank(&mut self, sight: Sight<'_>, kept: &[Position]) {
-        let scores = self.host.scores(kept);
+    fn rank(&mut self, scores: &[f64], sight: Sight<'_>, kept: &[Position]) {
         let total: f64 = scores.iter().filter(|score| score.is_finite()).sum();
         self.ranks.clear();
         if total == 0.0 {
@@ -62,30 +60,10 @@ impl Caote {
     }
 }
 
-impl Policy for Caote {
-    fn admit(&mut self, admission: Admission<'_>) {
-        self.host.admit(admission);
-    }
-
-    fn observe(&mut self, seen: Observation<'_>) {
-        self.host.observe(seen);
-    }
-
-    fn choose(&mut self, overflow: Overflow<'_>, victims: &mut Vec<Slot>) {
-        self.rank(overflow.sight(), overflow.kept);
-        let candidates = self.ranks.len().saturating_sub(self.host.recent_window);
+impl HostedRule for Caote {
+    fn choose(&mut self, host: &mut Host, overflow: Overflow<'_>, victims: &mut Vec<Slot>) {
+        self.rank(host.scores(overflow.kept), overflow.sight(), overflow.kept);
+        let candidates = self.ranks.len().saturating_sub(host.recent_window);
         choose_lowest(&self.ranks, candidates, overflow, victims);
-    }
-
-    fn forget(&mut self, slots: &[Slot]) {
-        self.host.forget(slots);
-    }
-
-    fn slots(&self) -> Option<usize> {
-        self.host.slots()
-    }
-
-    fn slot_bytes(&self) -> usize {
-        self.host.slot_bytes()
     }
 }

@@ -9,17 +9,17 @@
 //! *Parameters.* `host` (h2o), whose own parameters are its defaults but for `recent-window` (32; tova has none).
 //! *Cost.* That of the host, a product of each value with the projection once for all lanes, and a sort per eviction.
 
+use super::Overflow;
 use super::entry::{Make, PolicyEntry};
-use super::host::Host;
+use super::host::{Host, HostedRule, hosted};
 use super::parameter::{HOST, RECENT_WINDOW, Value};
-use super::{Admission, Observation, Overflow, Policy};
 use crate::needs::Needs;
 use crate::position::Slot;
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry::new(
     "criticalkv",
     "keeps the highest scores of a host, and what the projection makes most of",
-    Make::Policy(|setting| Box::new(CriticalKv { host: Host::of(setting), order: Vec::new(), ranks: Vec::new() })),
+    Make::Policy(|setting| hosted(setting, CriticalKv { order: Vec::new(), ranks: Vec::new() })),
 )
 .paper("Feng et al.: CriticalKV, 2025, arXiv 2502.03805")
 .parameters(&[(&HOST, Value::Word("h2o")), (&RECENT_WINDOW, Value::Count(32))])
@@ -29,24 +29,15 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry::new(
 const LEAST: f64 = 1e-4;
 
 struct CriticalKv {
-    host: Host,
     order: Vec<usize>,
     ranks: Vec<f64>,
 }
 
-impl Policy for CriticalKv {
-    fn admit(&mut self, admission: Admission<'_>) {
-        self.host.admit(admission);
-    }
-
-    fn observe(&mut self, seen: Observation<'_>) {
-        self.host.observe(seen);
-    }
-
-    fn choose(&mut self, overflow: Overflow<'_>, victims: &mut Vec<Slot>) {
+impl HostedRule for CriticalKv {
+    fn choose(&mut self, host: &mut Host, overflow: Overflow<'_>, victims: &mut Vec<Slot>) {
         let (sight, kept) = (overflow.sight(), overflow.kept);
-        let free = kept.len().saturating_sub(self.host.recent_window);
-        let scores = self.host.scores(kept);
+        let free = kept.len().saturating_sub(host.recent_window);
+        let scores = host.scores(kept);
         let by = |numbers: &[f64], a: usize, b: usize| numbers[a].partial_cmp(&numbers[b]).expect("no score is NaN");
         // Of equal scores the lower position stands first, and is no part of the upper half.
         self.order.clear();
@@ -68,17 +59,5 @@ impl Policy for CriticalKv {
         self.order.truncate(overflow.excess);
         self.order.sort_unstable();
         victims.extend(self.order.iter().copied().map(Slot));
-    }
-
-    fn forget(&mut self, slots: &[Slot]) {
-        self.host.forget(slots);
-    }
-
-    fn slots(&self) -> Option<usize> {
-        self.host.slots()
-    }
-
-    fn slot_bytes(&self) -> usize {
-        self.host.slot_bytes()
     }
 }

@@ -3,7 +3,7 @@
 
 use super::entry::{Make, Setting};
 use super::parameter::{HOST, OBS_WINDOW, POOL_KERNEL, RECENT_WINDOW, SCORE, Value};
-use super::{Admission, Observation, Policy, h2o, scissorhands, snapkv, tova};
+use super::{Admission, Observation, Overflow, Policy, h2o, scissorhands, snapkv, tova};
 use crate::position::{Position, Slot};
 
 /// The host of a policy, and the newest slots that it protects.
@@ -42,24 +42,47 @@ impl Host {
         self.scores.extend(self.ranks.iter().map(|rank| rank.unwrap_or(f64::INFINITY)));
         &self.scores
     }
+}
 
-    pub(super) fn admit(&mut self, admission: Admission<'_>) {
-        self.policy.admit(admission);
+/// What a policy makes of the scores of its host.
+pub(super) trait HostedRule: Send {
+    /// Appends the slots that must go, as [`Policy::choose`] does.
+    fn choose(&mut self, host: &mut Host, overflow: Overflow<'_>, victims: &mut Vec<Slot>);
+}
+
+/// The policy of a rule on the host that a setting names.
+pub(super) fn hosted<R: HostedRule + 'static>(setting: &Setting, rule: R) -> Box<dyn Policy> {
+    Box::new(Hosted { host: Host::of(setting), rule })
+}
+
+/// The host observes and keeps state as ever; the rule chooses.
+struct Hosted<R> {
+    host: Host,
+    rule: R,
+}
+
+impl<R: HostedRule> Policy for Hosted<R> {
+    fn admit(&mut self, admission: Admission<'_>) {
+        self.host.policy.admit(admission);
     }
 
-    pub(super) fn observe(&mut self, seen: Observation<'_>) {
-        self.policy.observe(seen);
+    fn observe(&mut self, seen: Observation<'_>) {
+        self.host.policy.observe(seen);
     }
 
-    pub(super) fn forget(&mut self, slots: &[Slot]) {
-        self.policy.forget(slots);
+    fn choose(&mut self, overflow: Overflow<'_>, victims: &mut Vec<Slot>) {
+        self.rule.choose(&mut self.host, overflow, victims);
     }
 
-    pub(super) fn slots(&self) -> Option<usize> {
-        self.policy.slots()
+    fn forget(&mut self, slots: &[Slot]) {
+        self.host.policy.forget(slots);
     }
 
-    pub(super) fn slot_bytes(&self) -> usize {
-        self.policy.slot_bytes()
+    fn slots(&self) -> Option<usize> {
+        self.host.policy.slots()
+    }
+
+    fn slot_bytes(&self) -> usize {
+        self.host.policy.slot_bytes()
     }
 }

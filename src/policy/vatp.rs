@@ -9,12 +9,12 @@
 //! `sinks` (4).
 //! *Cost.* That of the host, and one pass over the held values per eviction.
 
+use super::Overflow;
 use super::choose::choose_lowest_from;
 use super::entry::{Make, PolicyEntry};
-use super::host::Host;
+use super::host::{Host, HostedRule, hosted};
 use super::norms::l1;
 use super::parameter::{HOST, RECENT_WINDOW, SINKS, Value};
-use super::{Admission, Observation, Overflow, Policy};
 use crate::needs::Needs;
 use crate::position::Slot;
 
@@ -23,7 +23,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry::new(
     "keeps the highest score of a host times the size of the value",
     Make::Policy(|setting| {
         let sinks = setting.values.count(&SINKS);
-        Box::new(Vatp { host: Host::of(setting), sinks, ranks: Vec::new() })
+        hosted(setting, Vatp { sinks, ranks: Vec::new() })
     }),
 )
 .paper("Guo et al.: Value Also Matters, EMNLP 2024, arXiv 2406.12335")
@@ -31,40 +31,19 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry::new(
 .needs(Needs::KEPT_WEIGHTS.and(Needs::VALUES));
 
 struct Vatp {
-    host: Host,
     sinks: usize,
     ranks: Vec<f64>,
 }
 
-impl Policy for Vatp {
-    fn admit(&mut self, admission: Admission<'_>) {
-        self.host.admit(admission);
-    }
-
-    fn observe(&mut self, seen: Observation<'_>) {
-        self.host.observe(seen);
-    }
-
-    fn choose(&mut self, overflow: Overflow<'_>, victims: &mut Vec<Slot>) {
+impl HostedRule for Vatp {
+    fn choose(&mut self, host: &mut Host, overflow: Overflow<'_>, victims: &mut Vec<Slot>) {
         let (sight, kept) = (overflow.sight(), overflow.kept);
         let rank =
             |(position, score): (_, &f64)| if score.is_infinite() { *score } else { score * l1(sight.value(position)) };
         self.ranks.clear();
-        self.ranks.extend(kept.iter().copied().zip(self.host.scores(kept)).map(rank));
+        self.ranks.extend(kept.iter().copied().zip(host.scores(kept)).map(rank));
         let sinks = kept.partition_point(|position| position.index() < self.sinks);
-        let candidates = kept.len().saturating_sub(self.host.recent_window);
+        let candidates = kept.len().saturating_sub(host.recent_window);
         choose_lowest_from(sinks, &self.ranks, candidates, overflow, victims);
-    }
-
-    fn forget(&mut self, slots: &[Slot]) {
-        self.host.forget(slots);
-    }
-
-    fn slots(&self) -> Option<usize> {
-        self.host.slots()
-    }
-
-    fn slot_bytes(&self) -> usize {
-        self.host.slot_bytes()
     }
 }
