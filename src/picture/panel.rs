@@ -1,7 +1,6 @@
 //! One panel: axes, bands, curves with marks, and a legend beside them, which covers nothing.
 
 use super::style::{self, CurveStyle, FONT, Mark};
-use crate::meter::Better;
 use crate::report::curves::{Curve, Panel, Point};
 use plotters::coord::Shift;
 use plotters::coord::types::RangedCoordf64;
@@ -31,7 +30,7 @@ pub(super) fn draw<B: DrawingBackend>(panel: &Panel, area: &DrawingArea<B, Shift
         .light_line_style(TRANSPARENT)
         .bold_line_style(BLACK.mix(0.15))
         .x_desc(panel.x.replace('_', " "))
-        .y_desc(title(panel))
+        .y_desc(panel.title())
         .label_style((FONT, 13))
         .axis_desc_style((FONT, 14))
         .x_label_formatter(&label)
@@ -44,16 +43,6 @@ pub(super) fn draw<B: DrawingBackend>(panel: &Panel, area: &DrawingArea<B, Shift
         draw_entry(&legend, curve, style::of(index), index as i32)?;
     }
     Ok(())
-}
-
-/// The figure, what it counts in, and which way is better.
-fn title(panel: &Panel) -> String {
-    let better = match panel.figure.better() {
-        Better::Higher => ", higher is better",
-        Better::Lower => ", lower is better",
-        Better::Neither => "",
-    };
-    format!("{}{better}", panel.figure.name)
 }
 
 /// What the axes cover: all points, ranges and levels, with a little air.

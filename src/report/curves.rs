@@ -5,6 +5,7 @@ use super::cell::Cell;
 use super::compare;
 use super::results::{Line, Results};
 use super::schema::{Column, Role};
+use crate::meter::Better;
 
 /// What is drawn.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +27,18 @@ pub struct Panel {
     pub figure: Column,
     /// The curves, in the order of the lines.
     pub curves: Vec<Curve>,
+}
+
+impl Panel {
+    /// The figure, and which way is better.
+    pub fn title(&self) -> String {
+        let better = match self.figure.better() {
+            Better::Higher => ", higher is better",
+            Better::Lower => ", lower is better",
+            Better::Neither => "",
+        };
+        format!("{}{better}", self.figure.name)
+    }
 }
 
 /// One curve.

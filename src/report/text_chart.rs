@@ -1,7 +1,6 @@
 //! Curves in text, for a terminal: a letter for each curve, `*` where several fall on one place.
 
 use super::curves::{Curve, Panel};
-use crate::meter::Better;
 
 /// Lines of a chart.
 const HEIGHT: usize = 16;
@@ -20,12 +19,7 @@ pub fn text_chart(panel: &Panel, width: usize) -> String {
             *place = if *place == ' ' || *place == letter { letter } else { '*' };
         }
     }
-    let better = match panel.figure.better() {
-        Better::Higher => ", higher is better",
-        Better::Lower => ", lower is better",
-        Better::Neither => "",
-    };
-    let mut text = format!("{}{better}\n", panel.figure.name);
+    let mut text = format!("{}\n", panel.title());
     for (line, places) in grid.iter().enumerate() {
         let figure = ys.0 + (ys.1 - ys.0) * (HEIGHT - 1 - line) as f64 / (HEIGHT - 1) as f64;
         let label = if line % 5 == 0 { format!("{figure:>MARGIN$.4}") } else { " ".repeat(MARGIN) };
